@@ -578,15 +578,14 @@ def move_threshold(scores: Any, threshold: float) -> Any:
     return where(scores > threshold + EDGE, above, moved)
 
 
-def restore_threshold(moved: float, threshold: float) -> float:
-    """The score that `move_threshold` moved to this one.
+def restore_threshold(moved: Any, threshold: float) -> Any:
+    """The scores that `move_threshold` moved to these.
 
     >>> restore_threshold(0.25, 0.5), restore_threshold(0.75, 0.5)
     (0.25, 0.75)
     """
-    if moved <= 0.5:
-        return 2 * threshold * moved
-    return threshold + 2 * (1 - threshold) * (moved - 0.5)
+    below = moved * (moved <= 0.5) + 0.5 * (moved > 0.5)
+    return 2 * threshold * below + 2 * (1 - threshold) * (moved - below)
 
 
 _FORMS = (

@@ -224,6 +224,29 @@ def test_the_threshold_of_a_threshold_classifier_is_read_and_not_asked_for(table
         assert clear.mean() > 0.8  # a forest of ten trees has shares of exactly 0.3
 
 
+@pytest.mark.parametrize("favorable", ["yes", "no"])
+@pytest.mark.parametrize("place", [0, 1, 9, 10])
+def test_findings_have_the_models_own_numbers_beside_the_moved_ones(table, place, favorable):
+    columns, labels = table[["sex", "income", "debt"]], table.loan.map({0: "no", 1: "yes"})
+    model = clone(THRESHOLDS[place]).fit(columns, labels)
+    given = {"protected": ["sex"], "target": "loan", "favorable": favorable, "generator": None}
+    frame = columns.assign(loan=labels)
+    result = limi.audit(model, frame, method="themis", max_rows=2_000, rate_rows=0, **given)
+    own = model.best_threshold_ if hasattr(model, "best_threshold_") else model.threshold
+    (note,) = (n for n in result.summary.notes if "its own threshold" in n)
+    assert f"{own:.6g}" in note
+    found = result.findings
+    assert len(found)
+    if place == 10:  # a margin is on no scale of its own that is shown
+        assert "model_score" not in found
+        return
+    real = model.predict_proba(found[list(columns)])[:, list(model.classes_).index(favorable)]
+    np.testing.assert_allclose(found["model_score"], real, atol=1e-6)
+    assert (np.abs(found["score"] - real) > 1e-3).any()
+    by_rule = find(model, table.assign(loan=labels), decision="score > 0.3", favorable="yes")
+    assert "model_score" in by_rule.findings
+
+
 def test_a_threshold_of_the_user_takes_the_place_of_the_models_own(table, fitted):
     strict = FixedThresholdClassifier(LogisticRegression(), threshold=0.9)
     strict.fit(table[["sex", "income", "debt"]], table.loan)

@@ -284,7 +284,8 @@ def notes_on_threshold(target: Target, rows: Rows, most: int) -> list[str]:
     threshold = rule.threshold
     notes = [
         f"a score above {threshold:g} is favorable, whatever the model itself decides; scores are "
-        f"shown rescaled so that 0.5 stands for {threshold:g}, with each side stretched evenly"
+        f"shown rescaled so that 0.5 stands for {threshold:g}, with each side stretched evenly, "
+        "and findings have the model's own numbers beside them (model_score)"
     ]
     some = rows[settling_rows(len(rows), min(most, _ASKED))]
     scores = target.score(some)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from limi.audits.problem import Problem
 from limi.audits.summary import Summary, causes_in_words
 from limi.audits.what_if import WhatIf
-from limi.decisions import Classes
+from limi.decisions import Classes, restore_threshold
 from limi.decisions import Rule as DecisionRule
 from limi.errors import InvalidInput, nearest
 from limi.metrics import collect
@@ -330,6 +330,16 @@ def answer_columns(rule: DecisionRule, answers: Scores) -> dict[str, NDArray[Any
     return {rule.noun: answers}
 
 
+def _own_scores(target: Target, found: Found) -> dict[str, NDArray[Any]]:
+    """The model's own numbers, where scores were moved for a threshold."""
+    if target.threshold is None:
+        return {}
+    own, other = (
+        restore_threshold(scores, target.threshold) for scores in (found.score, found.partner_score)
+    )
+    return {"model_score": own, "partner_model_score": other}
+
+
 def findings_frame(target: Target, found: Found) -> Frame:
     """Findings as a user gets them, in the type of the given frame."""
     codec, rule = target.codec, target.rule
@@ -345,6 +355,7 @@ def findings_frame(target: Target, found: Found) -> Frame:
     extra = {
         **answer_columns(rule, found.score),
         **{f"partner_{k}": v for k, v in answer_columns(rule, found.partner_score).items()},
+        **_own_scores(target, found),
         "origin": found.origin,
         "severity": severity_of(rule, found),
         "naturalness": found.naturalness if told else unknown,

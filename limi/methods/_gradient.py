@@ -221,7 +221,7 @@ class Wandering:
     steps: int
     size: int = 1
     restart: Restart = "metropolis"
-    update_every: int | None = 1  # flips in a row after which gradients are read again; None: never
+    update_every: int | None = 1  # moves after which gradients are read again; None: never
     decay: float = 0.0  # momentum
     directed: bool = False  # towards the sum of both gradients; otherwise either way at random
 

@@ -79,7 +79,8 @@ class VBTX:
     }
 
     def __post_init__(self) -> None:
-        if min(self.n_samples, self.solutions or 1, self.patience, self.restarts) < 1:
+        solutions = 1 if self.solutions is None else self.solutions
+        if min(self.n_samples, solutions, self.patience, self.restarts) < 1:
             raise InvalidInput(
                 "n_samples, solutions, patience and restarts must be at least 1 each"
             )
@@ -135,7 +136,7 @@ class VBTX:
         if self.cells == "volume":
             weights = pairs.sizes(surrogate.ladder)
         edges = np.cumsum(weights)
-        n = self.solutions or max(1, len(surrogate) // 5)
+        n = max(1, len(surrogate) // 5) if self.solutions is None else self.solutions
         draws = rng.random((n, 1 + len(session.schema)))
         chosen = np.searchsorted(edges, draws[:, 0] * edges[-1], side="right")
         chosen = np.minimum(chosen, len(pairs) - 1)

@@ -20,6 +20,7 @@ from limi.models._scores import (
     from_pairs,
     lie_in_range,
     probabilities,
+    require_one_each,
     whole,
 )
 from limi.types import Mask, Scores, Truth, Value
@@ -476,9 +477,7 @@ class Answers:
         Columns are read as scikit-learn gives them: one a label, in sorted order.
         """
         array = _array(raw)
-        if array.ndim == 0 or len(array) != n:
-            given = "one value" if array.ndim == 0 else f"{len(array)} answers"
-            raise BadModel(f"the model returned {given} for {n} rows; it must return one per row")
+        require_one_each(array, n, "answers")
         array = _flat(array)
         if self.decision.for_numbers:
             return _numbers(array)

@@ -135,7 +135,18 @@ class SklearnModel(_Refitted):
             on_asked(len(inputs))
             if not self.rule.contradicts(model.score(inputs), decided).any():
                 break
-        return model._note() if way != self.reads else self
+        if way != self.reads:
+            return model._note()
+        return self if self.own is None else replace(self, notes=(*self.notes, self.own.note))
+
+    @property
+    def own_threshold(self) -> float | None:
+        """The score of the favorable class at which it decides by itself, where that is known."""
+        if self.own is None or self.own.reads != "probability" or self.reads != "probability":
+            return None
+        is_own = self.favorable_column == self.own.column
+        value = self.own.value if is_own else 1 - self.own.value
+        return value if EDGE < value < 1 - EDGE else None
 
     def _spell(self, labels: Truth) -> NDArray[Any]:
         """Labels as the estimator was given them."""
@@ -362,6 +373,17 @@ class OwnThreshold:
             return self.value
         return -self.value if self.reads == "margin" else 1 - self.value
 
+    @property
+    def note(self) -> str:
+        """How its scores are shown, for the report."""
+        told = f"the model decides at a {self.reads} of {self.value:.6g}, its own threshold; "
+        if self.reads == "margin":
+            return f"{told}scores are the logistic function of the distance from it"
+        return (
+            f"{told}scores are shown rescaled so that 0.5 stands for it, with each side stretched "
+            "evenly, and findings have the model's own numbers beside them (model_score)"
+        )
+
     def scores(self, raw: Any, favorable_column: Favored) -> Scores:
         """Scores of probabilities or margins, moved so that this threshold lies at 0.5."""
         if self.reads == "margin":
@@ -391,7 +413,12 @@ def _ways(target: Any) -> list[Reads]:
 
 
 def _counts_votes(target: Any) -> bool:
-    """Trees and neighbours count rows: no processor moves their ties, and the first class wins."""
+    """Trees and neighbours count rows: no processor moves their ties, and the first class wins.
+
+    Boosting adds up steps instead, whose last digits differ between processors.
+    """
+    if hasattr(target, "learning_rate"):
+        return False
     parts = getattr(target, "estimators_", (target,))
     parts = parts.ravel() if isinstance(parts, np.ndarray) else parts
     return hasattr(target, "n_neighbors") or all(hasattr(part, "tree_") for part in parts)

@@ -22,7 +22,7 @@ from limi.decisions import (
     favors,
     opposes,
 )
-from limi.errors import BadModel, InvalidInput
+from limi.errors import BadModel, InvalidInput, spell
 from limi.system.arrays import find_highest, is_tensor, look_up, put, take, where
 from limi.types import Mask, Scores
 
@@ -36,6 +36,7 @@ __all__ = [
     "from_pairs",
     "lie_in_range",
     "probabilities",
+    "require_one_each",
     "say_width",
     "take_side",
     "whole",
@@ -71,14 +72,29 @@ def whole(raw: Any) -> NDArray[Any]:
     return np.asarray(raw)
 
 
+def require_one_each(answers: NDArray[Any], n: int, noun: str) -> None:
+    """BadModel unless there is an answer for each of n rows."""
+    if answers.ndim and len(answers) == n:
+        return
+    single = "None" if not answers.ndim and answers.item() is None else "one value"
+    given = f"{len(answers)} {noun}" if answers.ndim else single
+    raise BadModel(f"the model returned {given} for {n} rows; it must return one per row")
+
+
 def from_labels(labels: NDArray[Any], classes: Any, favored: Favored) -> Scores:
     """Answers of a model that says labels alone, each of them one of its classes."""
     classes = np.asarray(classes)
     if not isinstance(favored, Places):
         decided: Scores = np.isin(labels, classes[np.atleast_1d(favored)]).astype(np.float64)
         return decided
-    found = (labels[:, None] == classes[None, :]).argmax(axis=1)
-    places: Scores = np.asarray(favored.of, dtype=np.float64)[found]
+    same = labels[:, None] == classes[None, :]
+    strange = ~same.any(axis=1)
+    if strange.any():
+        raise BadModel(
+            f"the model predicts {labels[strange].tolist()[0]!r}, which is not one of its classes "
+            f"({spell(map(repr, classes.tolist()))})"
+        )
+    places: Scores = np.asarray(favored.of, dtype=np.float64)[same.argmax(axis=1)]
     return places + DECIDED_LEAD
 
 
@@ -172,9 +188,7 @@ class Outputs:
     def read(self, raw: Any, n: int) -> Scores:
         """Scores of n rows; BadModel where the outputs are not such."""
         array = whole(raw)
-        if array.ndim == 0 or len(array) != n:
-            given = "one value" if array.ndim == 0 else f"{len(array)} outputs"
-            raise BadModel(f"the model returned {given} for {n} rows; it must return one per row")
+        require_one_each(array, n, "outputs")
         alone = _width(array, self.classes) == 1
         check_finite(array)
         known = self if self.kind or not alone else self.settle(array)

@@ -17,7 +17,7 @@ from limi.decisions import AS_DECIDED, Favorable, Rule
 from limi.errors import BadModel, LimiError, spell
 from limi.models._base import Decides, Model, Remembers, Settles, ignore, notes_of
 from limi.models._gaps import note_on_gaps
-from limi.models._scores import whole
+from limi.models._scores import require_one_each, whole
 from limi.system.foreign import at_work, reason
 from limi.table.frames import Codec
 from limi.table.guesses import names_target
@@ -82,11 +82,16 @@ class Target:
         if not len(rows):
             return np.empty(0)
         self.on_asked(len(rows))
-        scores = self._ask(lambda given: whole(self.model.score(given)).astype(np.float64), rows)
-        if scores.shape != (len(rows),):
-            given = "one value" if scores.ndim == 0 else f"{len(scores)} scores"
+
+        def ask(given: Any) -> Scores:
+            answers = whole(self.model.score(given))
+            require_one_each(answers, len(rows), "scores")
+            return answers.astype(np.float64)
+
+        scores = self._ask(ask, rows)
+        if scores.ndim != 1:
             raise BadModel(
-                f"the model returned {given} for {len(rows)} rows; it must return one per row"
+                f"the model returned answers of shape {scores.shape}; it must return one per row"
             )
         wrong = ~self.rule.allows(scores)  # a NaN is not allowed
         if wrong.any():
@@ -98,6 +103,17 @@ class Target:
             moved: Scores = self.rule.move(scores)
             return moved
         return scores
+
+    @property
+    def threshold(self) -> float | None:
+        """The model's own score that stands at 0.5 of the scores here; None where none was moved:
+        that of the rule, or one that the model decides by itself."""
+        if not isinstance(self.rule, Favorable):
+            return None
+        if self.rule.threshold is not None:
+            return self.rule.threshold
+        own: float | None = getattr(self.model, "own_threshold", None)
+        return own
 
     @property
     def _answers(self) -> str:

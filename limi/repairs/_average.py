@@ -157,7 +157,7 @@ def tell_threshold(target: Target, given: float) -> float:
     scores may have been moved because the model or the user has a threshold already."""
     model, rule = target.model, target.rule
     if isinstance(rule, Favorable) and rule.threshold is not None:
-        return restore_threshold(given, rule.threshold)
+        return float(restore_threshold(given, rule.threshold))
     if isinstance(model, SklearnModel) and model.own is not None and model.reads == "probability":
         second = _threshold_of(model, given)
         assert second is not None

@@ -36,6 +36,7 @@ __all__ = [
     "PARTLY",
     "REFUSED",
     "Checked",
+    "batches",
     "cause_names",
     "cause_sets",
     "check_rows",
@@ -231,7 +232,7 @@ def check_rows(
     queries = mixed.queries
     by_key = np.argsort(key_of, kind="stable") if len(first) < n else None
     ascending = key_of if by_key is None else key_of[by_key]
-    for part in _parts(len(first), max(1, max_batch // n_combinations)):
+    for part in batches(len(first), max(1, max_batch // n_combinations)):
         chosen = rows[part] if by_key is None else rows[first[part]]
         scores, asked = ask_open(score, *expand(schema, chosen, combinations))
         queries += asked
@@ -446,5 +447,6 @@ def find_causes(
     return found
 
 
-def _parts(n: int, size: int) -> list[slice]:
+def batches(n: int, size: int) -> list[slice]:
+    """Where to cut n rows into batches of at most this size."""
     return [slice(start, min(start + size, n)) for start in range(0, n, size)]

@@ -135,14 +135,22 @@ def check(method: Method, capabilities: frozenset[str], per_row: int, budget: Bu
     lacking = sorted(method.needs - capabilities)
     if lacking:
         raise MissingCapability(
-            f"the method {type(method).__name__} needs {spell(lacking)}, which this task lacks"
-            f"{_hint(lacking)}"
+            f"method {_name(method)!r} needs {spell(map(_with_article, lacking))}{_hint(lacking)}"
         )
     if budget.max_queries is not None and budget.max_queries < per_row:
         raise InvalidInput(
             f"max-queries is {budget.max_queries}, but one row costs {per_row} queries (one for "
             "each protected combination); allow more, or fewer protected values"
         )
+
+
+def _name(method: Method) -> str:
+    """What a pair is called, or else its class, as `limi list methods` spells it."""
+    return str(getattr(method, "name", type(method).__name__)).lower()
+
+
+def _with_article(capability: str) -> str:
+    return capability if capability.endswith("s") else f"a {capability}"
 
 
 def _hint(lacking: list[str]) -> str:

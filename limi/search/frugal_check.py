@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.decisions import AS_DECIDED, EDGE, Rule, favors, opposes
-from limi.search.check import ALONE, PAIRED, PARTLY, Checked, _parts
-from limi.search.partner import choose_partner
+from limi.search.check import ALONE, PAIRED, PARTLY, Checked, batches
+from limi.search.partner import Partner, choose_partner
 from limi.search.tried import Mixtures, ask_mixed, mixture_counts
 from limi.system.watch import OutOfTime
 from limi.table.partners import change, expand
@@ -89,29 +89,32 @@ def check_frugally(
     max_batch: int,
     max_queries: float = np.inf,
     recheck: int = 0,
+    partner: Partner = "widest",
     keep_scores: bool = True,
     decision: Rule = AS_DECIDED,
 ) -> Checked:
     """Verdicts of rows like those of `check_rows`, for fewer queries where rows flip.
 
-    The partner is the value that showed the flip (of several the widest gap). Rows of one key are
+    The partner is the value that showed the flip (of several the widest gap; or, if it is to be
+    the first, the first of those asked, which are then asked in their order). Rows of one key are
     taken together; those with another protected value than the first of them cost a query more.
     Only the rows come back that `max_queries` pays for, with `recheck` more for each that flips:
     none is begun whose worst is too dear. Where time runs out, those before the first that is not
     settled.
     """
-    flight = _Flight(schema, rows, known, statistics, max_queries, recheck, decision)
+    flight = _Flight(schema, rows, known, statistics, max_queries, recheck, partner, decision)
     while flight.admit():
         asked = flight.questions()
         try:
-            parts = [score(asked[part]) for part in _parts(len(asked), max_batch)]
+            parts = [score(asked[part]) for part in batches(len(asked), max_batch)]
         except OutOfTime:
             break
         flight.answer(np.concatenate(parts))
     settled = flight.settled
     n = len(rows) if settled == len(known.first) else int(known.first[settled])
     scores = flight.scores[known.of[:n]]
-    checked = _verdicts(schema, rows[:n], scores, flight.mine(n), flight.own[:n], decision)
+    mine, own = flight.mine(n), flight.own[:n]
+    checked = _verdicts(schema, rows[:n], scores, mine, own, partner, decision)
     closed = flight.n_closed[known.of[:n]]
     checked = replace(
         checked,
@@ -127,7 +130,7 @@ def check_frugally(
         mixed = ask_mixed(score, schema, rows[steady], max_batch, known=checked.score[steady])
     except OutOfTime:
         return replace(checked[: steady[0]], queries=checked.queries)
-    return _with_mixtures(schema, checked, steady, mixed, decision)
+    return _with_mixtures(schema, checked, steady, mixed, partner, decision)
 
 
 class _Flight:
@@ -141,11 +144,12 @@ class _Flight:
         statistics: FlipStatistics,
         max_queries: float,
         recheck: int,
+        partner: Partner,
         decision: Rule,
     ) -> None:
         n_keys, n_combinations = len(known.first), len(schema.combinations)
         self._schema, self._rows, self._known, self._statistics = schema, rows, known, statistics
-        self._decision = decision
+        self._decision, self._in_order = decision, partner == "first"
         self.own = schema.combination_of(rows)
         self.scores = np.full((n_keys, n_combinations), np.nan)
         self._stray = np.full(len(rows), np.nan)  # scores of rows whose own value is not compared
@@ -199,8 +203,10 @@ class _Flight:
         return np.concatenate([asked, self._rows[self._alone]])
 
     def _next(self) -> Index:
-        """The own value first, then the unasked one that most often disagrees."""
+        """The own value first, then the unasked one that most often disagrees, or the next."""
         order = self._statistics.order()
+        if self._in_order:
+            order[:] = np.arange(order.shape[1])
         keys = self._keys
         following = order[self._decided[keys]]
         done = ~np.isnan(self.scores[keys]) | self._closed[keys]
@@ -278,6 +284,7 @@ def _verdicts(
     scores: NDArray[np.float64],
     mine: Scores,
     own: Index,
+    partner: Partner,
     decision: Rule,
 ) -> Checked:
     # A row that does not flip was asked under every combination, so its partner is the one with
@@ -286,7 +293,9 @@ def _verdicts(
     candidates = ~np.isnan(scores)
     inside = own >= 0
     candidates[line[inside], own[inside]] = False
-    chosen, flipped, _ = choose_partner(scores, mine, candidates=candidates, decision=decision)
+    chosen, flipped, _ = choose_partner(
+        scores, mine, candidates=candidates, rule=partner, decision=decision
+    )
     if not len(rows):
         return Checked(rows, mine, rows, mine, flipped.any(axis=1))
     alone: Mask = np.logical_not(candidates.any(axis=1))
@@ -314,7 +323,12 @@ def _standing(schema: Schema, closed: NDArray[np.int64], own: Index) -> NDArray[
 
 
 def _with_mixtures(
-    schema: Schema, before: Checked, steady: Index, mixed: Mixtures, decision: Rule
+    schema: Schema,
+    before: Checked,
+    steady: Index,
+    mixed: Mixtures,
+    rule: Partner,
+    decision: Rule,
 ) -> Checked:
     """Verdicts of rows that no combination flips, from their mixtures as well."""
     mine, line = before.score[steady], np.arange(len(steady))
@@ -323,6 +337,7 @@ def _with_mixtures(
         mine,
         own=mixed.own,
         candidates=~np.isnan(mixed.scores),
+        rule=rule,
         decision=decision,
     )
     # Of equals the combination stays the partner, as where all are asked at once.

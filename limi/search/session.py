@@ -412,6 +412,7 @@ class Session:
                 max_batch=self.max_batch,
                 max_queries=min(paid, in_time),
                 recheck=self.task.recheck,
+                partner=self.task.partner,
                 keep_scores=self.keep_scores,
                 decision=self.decision,
             )

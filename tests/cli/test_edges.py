@@ -96,7 +96,10 @@ BIG = 10**20
             [*TEST, "--generator", "people.csv", "--device", "cpu", "--out", "new"],
             "not a generator",
         ),
-        ([*TEST, "--method", "natural", "--generator", "none", "--out", "new"], "needs generator"),
+        (
+            [*TEST, "--method", "natural", "--generator", "none", "--out", "new"],
+            "needs a generator",
+        ),
         ([*TEST, "--schema", LONG], "File name too long"),
         ([*TEST, "--schema", "/dev/zero"], "is a pipe or a device"),
         ([*TEST, "--out", LONG], "cannot be written"),

@@ -254,7 +254,7 @@ def test_a_generator_is_found_though_the_model_wanders(folder, call):
     ("words", "sentence"),
     [
         (["--generator", "tres"], "did you mean 'trees'"),
-        (["--method", "natural", "--generator", "none"], "needs generator"),
+        (["--method", "natural", "--generator", "none"], "needs a generator"),
         (["--max-queries", "1"], "at least 40 rows"),
         (["--method", "adf", "--set", "gradient=exact"], "needs a model with gradients"),
         (["--generator", "g.limi"], "fitted to columns that differ"),

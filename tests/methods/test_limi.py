@@ -395,7 +395,7 @@ def test_random_boundary_is_the_paper_s_control():
 
 @pytest.mark.parametrize("method", [LIMI(), Natural()])
 def test_a_generator_is_needed(method):
-    with pytest.raises(MissingCapability, match="needs generator"):
+    with pytest.raises(MissingCapability, match=r"method '(limi|natural)' needs a generator; give"):
         run(method, task(), Budget(), 0)
 
 

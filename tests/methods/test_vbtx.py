@@ -278,6 +278,12 @@ def test_the_released_settings_run():
 
 
 def test_settings_without_sense_are_refused():
-    for settings in ({"n_samples": 0}, {"solutions": -1}, {"patience": 0}, {"restarts": 0}):
+    for settings in (
+        {"n_samples": 0},
+        {"solutions": -1},
+        {"solutions": 0},
+        {"patience": 0},
+        {"restarts": 0},
+    ):
         with pytest.raises(InvalidInput):
             VBTX(**settings)

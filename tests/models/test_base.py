@@ -122,6 +122,7 @@ def test_a_label_means_the_same_alone_and_among_others(decision):
     [
         (Decision(), [0.1, 0.2, 0.3], BadModel, "3 answers for 2 rows"),
         (Decision(), 0.5, BadModel, "one value for 2 rows"),
+        (Decision(), None, BadModel, "returned None for 2 rows"),
         (Decision(), [0.1, np.nan], BadModel, "1 scores that are NaN or infinite among 2"),
         (Decision(), [0.1, np.inf], BadModel, "1 scores that are NaN or infinite among 2"),
         (Decision(), [-3.0, 0.2], BadModel, "scores from -3 to 0.2"),

@@ -10,6 +10,7 @@ from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import (
     BaggingClassifier,
     ExtraTreesClassifier,
+    GradientBoostingClassifier,
     RandomForestClassifier,
     VotingClassifier,
 )
@@ -23,8 +24,9 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from limi import models
-from limi.decisions import favors, opposes
+from limi.decisions import Classes, favors, opposes
 from limi.errors import BadModel, InvalidInput
+from limi.models._scores import Places, from_labels
 from tests.models.kinds import pipeline
 from tests.models.people import bound, numbers, people, scored, spelled, truth
 
@@ -227,3 +229,21 @@ def test_an_array_model_wants_its_number_of_columns():
     model = GaussianNB().fit(numbers().to_numpy(), truth())
     with pytest.raises(BadModel, match="needs 3 columns, but the table has 2"):
         bound(model, numbers()[["age", "grade"]])
+
+
+def test_boosting_does_not_count_votes():
+    """Its steps may add up to 0 by rounding, and scikit-learn then takes the second class."""
+    frame = pd.DataFrame({"a": [0, 0, 1, 1] * 5, "b": 0})
+    model = GradientBoostingClassifier(n_estimators=2).fit(frame, [0, 1, 1, 0] * 5)
+    even = np.isclose(model.predict_proba(frame), 0.5, rtol=0, atol=1e-9).all(axis=1)
+    assert even.any()
+    for favorable in (0, 1):
+        scores = scored(model, frame, favorable=favorable)
+        assert not (favors(scores) | opposes(scores))[even].any()
+
+
+def test_a_label_that_is_no_class_of_the_model_is_refused():
+    rule = Classes(("a", "b"))
+    labels = np.array(["a", "c"])
+    with pytest.raises(BadModel, match="predicts 'c', which is not one of its classes"):
+        from_labels(labels, np.array(["a", "b"]), Places(rule, (0, 1)))

@@ -141,6 +141,7 @@ class Raw:
     [
         ([0.5] * 3, "3 scores for 4 rows"),
         (0.5, "one value for 4 rows"),
+        (None, "returned None for 4 rows"),
         (
             [0.5, np.nan, 0.5, 0.5],
             "1 scores of 4 that are not numbers in [0, 1], the first of them nan",

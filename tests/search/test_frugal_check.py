@@ -355,3 +355,17 @@ def test_where_time_runs_out_the_rows_before_the_first_open_one_come_back(model)
     assert min(lengths) == 0
     assert max(lengths) == len(rows) == 90
     assert len(lengths) > 2
+
+
+def test_the_first_value_that_flips_a_row_is_its_partner_where_the_first_is_wanted():
+    """Values are then asked in their order, so that the first that flips is the first of all."""
+    rows = uniform(AGES, 200, np.random.default_rng(2))
+    _, place = np.unique(rows[:, AGES.free_index], axis=0, return_index=True)
+    here = replace(task(AGES, AGE_MODEL, rows[np.sort(place)]), partner="first")
+    ran = run(Real(), here, Budget(max_queries=50_000), 0)
+    assert ran.session.frugal
+    found = ran.findings.all()
+    full = check_rows(AGE_MODEL, AGES, found.rows, partner="first")
+    np.testing.assert_array_equal(found.partner, full.partner)
+    widest = check_rows(AGE_MODEL, AGES, found.rows)
+    assert (widest.partner != full.partner).any()
