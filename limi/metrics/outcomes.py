@@ -22,6 +22,7 @@ from limi.search.check import Checked
 from limi.table.schema import Column, Schema
 
 __all__ = [
+    "MOST_VALUES",
     "Group",
     "Moves",
     "Outcomes",
@@ -32,7 +33,7 @@ __all__ = [
 ]
 
 POPULATIONS = ("held-out", "real", "natural")  # uniform rows are not people
-_MOST_VALUES = 8  # of a column that are compared with each other
+MOST_VALUES = 8  # of a column that are compared with each other
 _MOST_PAIRS = 6  # of values that are told, the widest first
 _TAILS = (0.95, 0.99)
 
@@ -181,9 +182,9 @@ def _spans(rule: Bands, variants: NDArray[np.float64]) -> tuple[int, ...]:
 def _some(codes: Any) -> list[float]:
     """All codes of a column, or of very many some that are evenly apart."""
     known = list(codes)
-    if len(known) <= _MOST_VALUES:
+    if len(known) <= MOST_VALUES:
         return known
-    chosen = np.linspace(0, len(known) - 1, _MOST_VALUES).round().astype(int)
+    chosen = np.linspace(0, len(known) - 1, MOST_VALUES).round().astype(int)
     return [known[i] for i in chosen]
 
 

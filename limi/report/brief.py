@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from limi.audits.summary import Summary
-from limi.report import favored, wording
+from limi.report import favored, outcomes, wording
 from limi.report.next_steps import next_step
 from limi.system import words
 
@@ -84,7 +84,9 @@ def _lead(summary: Summary) -> Iterator[tuple[str, int]]:
     shown = favored.tables(summary) if summary.kind == "favorable" and not summary.blind else []
     whom = next((t for t in shown if t.what_if.favored), shown[0] if shown else None)
     if whom is not None:
-        yield " ".join([*([] if whom.listed else [whom.sentence]), *whom.verdicts[:1]]), 4
+        yield " ".join([*([] if whom.listed else [whom.sentence]), *whom.verdicts[:1]]), 6
+    if summary.kind != "favorable" and (more := outcomes.who_gets_more(summary)):
+        yield more, 4
     if wording.searched(summary):
         found = f"{wording.found(summary)} found in {words.count(summary.rows_checked)} rows"
         yield f"{found}, {words.count(summary.queries)} queries, {_took(summary)}.", 2

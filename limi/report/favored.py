@@ -18,6 +18,7 @@ from limi.system import words
 __all__ = [
     "BAND",
     "FavoredTable",
+    "alike",
     "among_findings",
     "chance",
     "lacking",
@@ -42,6 +43,7 @@ BAND = "The band of a curve holds for all its values at once."
 
 _IN_A_SENTENCE = 4  # values whose rates fit into one
 _MOST_TOLD = 3  # pairs
+_MOST_ALIKE = 4  # values that cannot be told apart from one
 _MOST_LISTED = 12  # combinations; the values of a column are listed however many there are
 _MOST_COUNTED = 12  # combinations of findings
 _PEOPLE = {
@@ -164,11 +166,39 @@ def _verdicts(table: WhatIf) -> list[str]:
         f"({wording.chance(pair.corrected)})."
         for pair in favored[:_MOST_TOLD]
     ]
+    widest = favored[0]
+    lines[0] += _tell_alike(table, widest.disfavored, widest.favored)
+    lines[0] += _tell_alike(table, widest.favored, widest.disfavored)
     more = table.n_supported - len(lines)
     if more > 0:
         pairs = "pair differs" if more == 1 else "pairs differ"
         lines.append(f"{words.count(more)} more {pairs} by more than chance explains.")
     return lines
+
+
+def alike(table: WhatIf, value: str, other: str) -> list[str]:
+    """Values that cannot be told apart from one, and differ from the other as surely as it does."""
+    if table.n_supported > len(table.favored):  # of very many pairs the widest alone are kept
+        return []
+    apart = {frozenset((pair.favored, pair.disfavored)) for pair in table.favored}
+    return [
+        third.value
+        for third in table.values
+        if third.value not in (value, other)
+        and frozenset((third.value, other)) in apart
+        and frozenset((third.value, value)) not in apart
+    ]
+
+
+def _tell_alike(table: WhatIf, value: str, other: str) -> str:
+    """A sentence on the values that cannot be told apart from one; empty where there are none."""
+    found = [wording.value_of(table, name) for name in alike(table, value, other)]
+    if not found:
+        return ""
+    shown = words.both(found[:_MOST_ALIKE])
+    if len(found) > _MOST_ALIKE:
+        shown = f"{', '.join(found[:_MOST_ALIKE])} and {len(found) - _MOST_ALIKE} more"
+    return f" {shown} cannot be told apart from {wording.value_of(table, value)}."
 
 
 def among_findings(summary: Summary) -> str:

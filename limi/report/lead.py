@@ -6,11 +6,13 @@ from dataclasses import dataclass
 
 from limi.audits.summary import Summary
 from limi.metrics._rate import Rate, rate_of
-from limi.report import favored, wording
+from limi.report import favored, outcomes, wording
 from limi.report.next_steps import NextStep, next_step
 from limi.system import words
 
 __all__ = ["Lead", "tell"]
+
+_MOST_LOSERS = 3  # that are named beside the one that loses most
 
 
 @dataclass(frozen=True)
@@ -25,6 +27,7 @@ def tell(summary: Summary) -> Lead:
     """The first screen of a run."""
     lines = (
         ("Who loses", _who_loses(summary)),
+        ("Who gets more", _who_gets_more(summary)),
         ("How many people", wording.volume(summary)),
         ("Where most", _worst_region(summary)),
         ("Accuracy", _accuracy(summary)),
@@ -42,16 +45,27 @@ def _who_loses(summary: Summary) -> str:
         return tables[0].verdicts[0] if tables and tables[0].verdicts else ""
     table = clear[0].what_if
     pair = table.favored[0]
-    rates = {value.value: wording.percent(value.rate).estimate for value in table.values}
+    rates = {value.value: value.rate for value in table.values}
     if not {pair.favored, pair.disfavored} <= set(rates):  # of a damaged summary
         return clear[0].verdicts[0]
-    people = f"{words.count(table.n)} people"
+    more, less, gap = wording.rates_and_gap(rates[pair.favored], rates[pair.disfavored], pair)
+    others = favored.alike(table, pair.disfavored, pair.favored)
+    known = {value: wording.percent(rate).estimate for value, rate in rates.items()}
+    shares = [(pair.disfavored, less), *((value, known[value]) for value in others[:_MOST_LOSERS])]
+    names = [wording.value_of(table, value) for value, _ in shares]
+    listed = [f"{share} % as {name}" for name, (_, share) in zip(names, shares, strict=True)]
+    more_alike = len(others) - _MOST_LOSERS
+    who = words.both([*names, f"{more_alike} more"] if more_alike > 0 else names)
+    who += ", which cannot be told apart" if others else ""
     return (
-        f"{wording.value_of(table, pair.disfavored)}: the same {people} are decided "
-        f"{summary.favorable} {rates[pair.disfavored]} % of the time as "
-        f"{wording.value_of(table, pair.disfavored)} and {rates[pair.favored]} % as "
-        f"{wording.value_of(table, pair.favored)} ({wording.points(pair)})."
+        f"{who}: the same {words.count(table.n)} people are decided {summary.favorable} "
+        f"{words.both(listed)}, against {more} % as {wording.value_of(table, pair.favored)} "
+        f"({gap})."
     )
+
+
+def _who_gets_more(summary: Summary) -> str:
+    return "" if summary.kind == "favorable" else outcomes.who_gets_more(summary)
 
 
 def _worst_region(summary: Summary) -> str:

@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from limi.audits.summary import Summary
 from limi.decisions import OTHER_CLASS
 from limi.metrics._quantiles import Quantile, Tail
-from limi.metrics.outcomes import Group, Moves, Outcomes, Shift
+from limi.metrics.outcomes import MOST_VALUES, Group, Moves, Outcomes, Shift
+from limi.metrics.what_if import LEVEL, mcnemar
 from limi.report import wording
 from limi.system import words
 
-__all__ = ["Matrix", "OutcomeWords", "aid", "tables"]
+__all__ = ["Matrix", "OutcomeWords", "aid", "tables", "who_gets_more"]
 
 _SAME = "The same people, all decided as if they had each value, with everything else unchanged."
 _INTERVALS = (
@@ -29,6 +30,7 @@ _INTERVALS = (
 _MOST_CELLS = 12  # classes of a matrix
 _MOST_MOVES = 8  # told of one that is larger
 
+_PEOPLE_FIRST = ("held-out", "real", "natural")
 _PEOPLE = {"real": "rows of the table", "held-out": "held-out rows", "natural": "natural rows"}
 
 
@@ -59,15 +61,91 @@ class OutcomeWords:
 
 def tables(summary: Summary, population: str | None = None) -> list[OutcomeWords]:
     """Every protected column of one population: the first that was measured, or the named one."""
-    known = [name for name in _PEOPLE if any(o.population == name for o in summary.outcomes)]
-    ordered = [name for name in ("held-out", "real", "natural") if name in known]
-    chosen = population or next(iter(ordered), None)
+    known = [name for name in _PEOPLE_FIRST if _has(summary, name)]
+    chosen = population or next(iter(known), None)
     return [_tell(summary, one) for one in summary.outcomes if one.population == chosen]
 
 
 def aid(summary: Summary) -> str:
     """How people were compared."""
     return f"{_SAME} {_INTERVALS}" if summary.kind == "number" else _SAME
+
+
+def who_gets_more(summary: Summary) -> str:
+    """Which value is given the higher numbers or the better classes, if chance does not explain it.
+
+    A sign test of the people who are treated differently, corrected for all pairs of values.
+    """
+    if summary.kind == "class" and not summary.ordered:
+        return ""
+    first = next((name for name in _PEOPLE_FIRST if _has(summary, name)), None)
+    pairs = [pair for one in summary.outcomes if one.population == first for pair in _sides(one)]
+    if not pairs:
+        return ""
+    what = summary.target or ("class" if summary.kind == "class" else "number")
+    better, worse = ("better", "worse") if summary.kind == "class" else ("higher", "lower")
+    n_pairs = sum(_n_pairs(summary, one) for one in summary.outcomes)
+    told = []
+    for pair in pairs:
+        chance = min(1.0, n_pairs * float(mcnemar(pair.more, pair.less)))
+        if chance <= LEVEL:
+            told.append((pair.more - pair.less, pair, chance))
+    if not told:
+        return f"No value gets a {better} {what} than another by more than chance explains."
+    _, pair, chance = max(told, key=lambda one: one[0])
+    by = f", {wording.figure(pair.mean)} more on average" if pair.mean > 0 else ""
+    people = f"{words.count(pair.n)} {_PEOPLE.get(str(first), str(first))}"
+    return (
+        f"{pair.value}: of the same {people}, {wording.share(pair.more, pair.n)} get a {better} "
+        f"{what} as {pair.value} than as {pair.other}, and {wording.share(pair.less, pair.n)} a "
+        f"{worse} one{by} ({wording.chance(chance)})."
+    )
+
+
+@dataclass(frozen=True)
+class _Sides:
+    """How many of the same people get more as one value than as another."""
+
+    value: str
+    other: str
+    n: int
+    more: int
+    less: int
+    mean: float  # of the difference; NaN of classes
+
+    def turned(self) -> _Sides:
+        """The side of those who get more first."""
+        if self.more >= self.less:
+            return self
+        return _Sides(self.other, self.value, self.n, self.less, self.more, -self.mean)
+
+
+def _sides(outcome: Outcomes) -> list[_Sides]:
+    name = outcome.column
+    found = [
+        _Sides(f"{name} {s.value}", f"{name} {s.other}", s.n, s.higher, s.lower, s.mean)
+        for s in outcome.shifts
+    ]
+    for move in outcome.moves:
+        better = _count_better(move)
+        values = (f"{name} {move.value}", f"{name} {move.other}")
+        found.append(_Sides(*values, move.n, better, move.moved - better, math.nan))
+    return [sides.turned() for sides in found]
+
+
+def _count_better(move: Moves) -> int:
+    """People whose class is better as the one value, where classes are in order."""
+    return sum(sum(row[:place]) for place, row in enumerate(move.counts))
+
+
+def _has(summary: Summary, population: str) -> bool:
+    return any(one.population == population for one in summary.outcomes)
+
+
+def _n_pairs(summary: Summary, outcome: Outcomes) -> int:
+    """How many pairs of a column's values were compared."""
+    n_values = min(len(summary.protected.get(outcome.column, ())), MOST_VALUES)
+    return max(1, n_values * (n_values - 1) // 2)
 
 
 def _tell(summary: Summary, outcome: Outcomes) -> OutcomeWords:
@@ -162,7 +240,7 @@ def _tell_moves(summary: Summary, column: str, people: str, moves: Moves) -> str
     told = f"{same} {words.count(moves.moved)} ({wording.share(moves.moved, moves.n)}) "
     told += f"{'has' if moves.moved == 1 else 'have'} a different class as {mine} than as {theirs}"
     if summary.ordered:
-        better = sum(sum(row[:place]) for place, row in enumerate(moves.counts))
+        better = _count_better(moves)
         worse = moves.moved - better
         told += f": {words.count(better)} a better one as {mine}, {words.count(worse)} a worse one"
     labels = _labels(summary, moves)
