@@ -19,6 +19,7 @@ from sklearn.ensemble import GradientBoostingClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
+import limi as package
 from limi.audits.problem import prepare
 from limi.cli import main
 from limi.explore.opening import explore_problem
@@ -200,6 +201,25 @@ def test_commands_of_research(call, tmp_path):
     printed += call("sample", "people.limi", "--rows", "30", "--out", "more.csv")
     printed += call("init", "{at}/people.csv", "--model", "python:{at}/model.py:older")
     require_silent(printed, tmp_path)
+
+
+def test_what_python_shows_of_results(call, folder, tmp_path):
+    model, frame = joblib.load(folder / "model.joblib"), people()
+    asked = {"protected": ["sex"], "target": "approved", "favorable": "yes"}
+    result = package.audit(model, frame, **asked, max_rows=400, rate_rows=100)
+    gate = package.gate(model, frame, ["real_rate <= 1 %"], **asked)
+    told = package.replay(result, model)
+    changed = package.diff(result, model=model, rows=100)
+    repaired = package.repair(result, how="average", seeds=1)
+    proof = package.certify(model, frame, **asked, rows=20, solver=False)
+    shown = [result, gate, told.as_dict(), changed.as_dict(), repaired, proof, proof.as_dict()]
+    shown += [gate.as_dict(), result._repr_html_(), result.summary, repaired.as_dict(), told]
+    shown += [result.metrics(), [str(rule) for rule in result.summary.where.rules]]
+    shown += [result.plot.rates(), result.plot.where(), result.plot.pairs()]
+    result.report("result.html")
+    changed.report("changed.html")
+    repaired.save("repaired", model=False)
+    require_silent(repr(shown), tmp_path)
 
 
 def test_explore(call, folder, tmp_path):

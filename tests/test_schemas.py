@@ -129,7 +129,7 @@ def test_what_is_not_such_a_file_is_refused(name, gates, proof, tmp_path):
     trees = {"gate": json.loads(to_json(gates[0].as_dict())), "proof": proof}
     tree = trees[name] if name in trees else manifest_of(tmp_path, approve)
     optional = {*tree} - {*schema_of(name).schema["required"]}
-    assert optional <= {"hidden", "not_given"}
+    assert optional <= {"hidden", "dropped"}
     assert breaches(name, tree | {"unheard": 1})
     assert breaches(name, tree | {"versions": "new"})
     for key in tree.keys() - optional:

@@ -285,7 +285,7 @@ def audit(
             plan = replace(plan, early=early)
         # Now that model and libraries are loaded: a limit holds for what is there.
         ending.enter_context(cores.share_cores())
-        return _run(plan, watch.timed(score), draft)
+        return replace(_run(plan, watch.timed(score), draft), frame=frame)
 
 
 def _choose_method(

@@ -21,8 +21,8 @@ _FIRST = 2  # rows that show whether a function does without a column
 def leave_out(
     schema: Schema, drop: str | Sequence[str], only: str | Sequence[str]
 ) -> tuple[Schema, tuple[str, ...]]:
-    """The schema without columns that the user says are not the model's, and which protected
-    ones stay although it is not given them."""
+    """The schema without columns that the user says are not the model's, and all of these;
+    protected ones stay, although the model is not given them."""
     dropped = _read_names(drop, schema.names, "--drop")
     kept = _read_names(only, schema.names, "--only")
     if dropped and kept:
@@ -36,7 +36,7 @@ def leave_out(
     left = [name for name in schema.names if name not in not_taken or name in schema.protected]
     if set(not_taken) >= set(schema.names):
         raise InvalidInput("no column is left for the model; drop fewer")
-    return schema.select(left), tuple(name for name in not_taken if name in schema.protected)
+    return schema.select(left), tuple(not_taken)
 
 
 def _read_names(given: str | Sequence[str], names: Sequence[str], option: str) -> list[str]:

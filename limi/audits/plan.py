@@ -174,7 +174,7 @@ class Plan:
             **({"rates_first": True} if self.rates_first and self._is_limited else {}),
             **({"noisy": True} if self.noisy else {}),
             **({"hidden": list(self.problem.hidden)} if self.problem.hidden else {}),
-            **({"not_given": list(self.problem.not_given)} if self.problem.not_given else {}),
+            **({"dropped": list(self.problem.dropped)} if self.problem.dropped else {}),
             **({} if self.problem.whole is None else {"fit_rows": len(self.problem.rows)}),
             **self.problem.hashes(),
         }

@@ -104,7 +104,7 @@ class Problem:
     wanted: tuple[Value, ...] = ()  # those of them that are favorable
     held_out: HeldOut | None = None
     output: Meaning | None = None  # what a function's answers are, where the user said so
-    not_given: tuple[str, ...] = ()  # protected columns that the user keeps from the model
+    dropped: tuple[str, ...] = ()  # columns that the user keeps from the model
     hidden: tuple[str, ...] = ()  # columns whose cells are shown and written nowhere
     beside: Joined | None = None  # protected columns that came from another table
     whole: Whole | None = None  # the table, where the rows are a sample of it
@@ -205,7 +205,7 @@ def prepare(
     frame, aside = (frame, ()) if joined is None else (joined.frame, joined.aside)
     asked = read_asked(columns, target, favorable, decision, order)
     schema, set_aside = _settle(schema, frame, joined, protected, target)
-    known, (schema, not_given) = schema.names, leave_out(schema, drop, only)
+    schema, dropped = leave_out(schema, drop, only)
     chosen = Chosen.among(model, frame, schema, labelled=target is not None)
     opening = _Opening(
         model,
@@ -217,9 +217,9 @@ def prepare(
             trust=tuple(trust),
             table=table_name,
             remote=remote,
-            aside=(*not_given, *aside),
+            aside=(*(name for name in dropped if name in schema.protected), *aside),
             unlikely=chosen.unlikely,
-            left_out=tuple(name for name in known if name not in schema.names),
+            left_out=tuple(name for name in dropped if name not in schema.protected),
         ),
     )
     told: list[str] = []
@@ -257,7 +257,7 @@ def prepare(
         wanted=several(asked.wanted),
         output=output,
         beside=joined,
-        not_given=not_given,
+        dropped=dropped,
         hidden=hidden,
         whole=whole,
         opened=_opened(model, opening.terms_of(asked), bound, rows[settling_rows(len(rows), most)]),

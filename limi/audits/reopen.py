@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -88,9 +88,10 @@ def reopen(
     folder that somebody sent you should not choose what runs.
     """
     run = Run.at(folder)
+    read = run.table(table)
     problem = reopen_problem(
         run,
-        table=table,
+        table=read,
         model=model,
         protected_from=protected_from,
         trust_pickle=trust_pickle,
@@ -99,17 +100,17 @@ def reopen(
     )
     found = read_findings(run.folder, problem.target.codec, problem.target.rule)
     if run.is_steady:
-        require_answers(problem.target, found, run.model(model), run.folder)
+        require_answers(problem.target, found, run.model(model), run.words)
     with run_folder.reading("summary", run.folder):
         rules = rules_of(problem.schema, run.summary.where)
     problem = replace(problem, held_out=run.held_out(problem, run.beside(protected_from)))
-    return Result(problem, found, run.summary, run.manifest, rules)
+    return Result(problem, found, run.summary, run.manifest, rules, read.frame)
 
 
 def reopen_problem(
     run: Run,
     *,
-    table: str | Path | Frame | None = None,
+    table: str | Path | Frame | Table | None = None,
     model: Any = None,
     protected_from: str | Path | Frame | None = None,
     trust_pickle: bool = False,
@@ -118,11 +119,20 @@ def reopen_problem(
     max_queries: int | None = None,
 ) -> Problem:
     """The table and the model of a run, held to what it tested; its findings are left alone."""
-    read = run.table(table)
+    read = table if isinstance(table, Table) else run.table(table)
     named = run.model(model)
     beside = run.beside(protected_from)
     remote = settle_remote(named, remote, max_queries=max_queries)
-    return _problem(run.folder, run.manifest, read, named, beside, trust_pickle, trust, remote)
+    return _problem(run, read, named, beside, trust_pickle, trust, remote)
+
+
+def _folder_of(given: Any) -> str | Path:
+    if not isinstance(given, (str, os.PathLike)):
+        raise InvalidInput(
+            f"a run was expected, not {type(given).__name__}; give a result of limi.audit, or the "
+            "folder that it was written to"
+        )
+    return Path(given)
 
 
 @dataclass(frozen=True)
@@ -135,7 +145,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run folder that has been read; what it names is opened on request."""
+    """A finished run, read from its folder; what it names is opened on request."""
 
     folder: Path  # from the root on, because a model may go to another folder when it is loaded
     summary: Summary
@@ -149,6 +159,37 @@ class Run:
         """
         folder = writing.absolute(folder)
         return Run(folder, run_folder.read_summary(folder, derive=derive), _manifest(folder))
+
+    @staticmethod
+    def of(given: Result | str | Path) -> Run:
+        """The run of a result, or in a folder."""
+        if isinstance(given, Result):
+            return HeldRun(Path(), given.summary, dict(given.manifest), given)
+        return Run.at(_folder_of(given))
+
+    @property
+    def words(self) -> str:
+        """What to call it in a sentence."""
+        return f"the run {str(self.folder)!r}"
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that its model takes, with the protected ones."""
+        return run_folder.read_schema(self.folder)
+
+    @property
+    def hidden(self) -> tuple[str, ...]:
+        """Columns whose cells it shows nowhere."""
+        return tuple(map(str, self.manifest.get("hidden", ())))
+
+    def left_out(self, names: Collection[str]) -> list[str]:
+        """Those columns among these that its user kept from the model."""
+        return [name for name in self.manifest.get("dropped", ()) if name in names]
+
+    def findings(self) -> Any:
+        """The findings as they were written, a pandas frame."""
+        _require_whole(self)
+        return _read_frame(self.folder)
 
     @property
     def rule(self) -> Rule:
@@ -165,7 +206,7 @@ class Run:
         two could not be compared."""
         if decision is not None and parse_rule(decision).kind != self.rule.kind:
             raise InvalidInput(
-                f"the decision given is {decision!r}, but the run {str(self.folder)!r} used "
+                f"the decision given is {decision!r}, but {self.words} used "
                 f"{self.summary.decision!r}, which compares different answers; leave the decision "
                 "out, or test both models by the same rule"
             )
@@ -177,7 +218,7 @@ class Run:
 
     def table(self, given: str | Path | Frame | None = None) -> Table:
         """The table that is given, or else the one that the run names."""
-        _require_whole(self.folder)
+        _require_whole(self)
         if given is not None:
             return _take_given(given, self.manifest.get("fit_rows"))
         return _table(self.folder, self.base, self.manifest)
@@ -238,9 +279,53 @@ class Run:
         return self.manifest["model_sha256"] in (None, problem.model_sha256)
 
 
+@dataclass(frozen=True)
+class HeldRun(Run):
+    """A run whose result is in memory, with its table, its model and all cells."""
+
+    result: Result
+
+    @property
+    def words(self) -> str:
+        return "the result"
+
+    @property
+    def schema(self) -> Schema:
+        return self.result.problem.schema
+
+    def findings(self) -> Any:
+        backend = self.result.problem.target.codec.backend
+        return backend.to_arrow(self.result.findings).to_pandas()
+
+    @property
+    def base(self) -> Path:
+        return Path()
+
+    def table(self, given: str | Path | Frame | None = None) -> Table:
+        if given is not None:
+            return _take_given(given, self.manifest.get("fit_rows"))
+        assert self.result.frame is not None  # because limi.audit and limi.reopen keep it
+        return Table(self.result.frame, "the table of the result")
+
+    def model(self, given: Any = None, *, option: str = "--model") -> Any:
+        return self.result.problem.target.model if given is None else given
+
+    def beside(self, given: str | Path | Frame | None = None) -> Beside | None:
+        joined = self.result.problem.beside
+        if joined is None:
+            return None
+        frame = joined.frame if given is None else _take_given(given).frame
+        return Beside(frame, joined.key, joined.name)
+
+    def held_out(self, problem: Problem, beside: Beside | None = None) -> HeldOut | None:
+        return self.result.problem.held_out
+
+    def inputs(self) -> list[tuple[str, Path]]:
+        return []
+
+
 def _problem(
-    folder: Path,
-    manifest: dict[str, Any],
+    run: Run,
     read: Table,
     named: Any,
     beside: Beside | None,
@@ -249,6 +334,7 @@ def _problem(
     remote: Remote | None,
 ) -> Problem:
     """The run's problem, once table and model are known to be the run's."""
+    manifest, schema = run.manifest, run.schema
     try:
         problem = prepare(
             named,
@@ -259,8 +345,8 @@ def _problem(
             output=manifest.get("output"),
             decision=manifest.get("decision"),
             order=manifest.get("order"),
-            schema=run_folder.read_schema(folder),
-            drop=manifest.get("not_given", ()),
+            schema=schema,
+            drop=run.left_out(schema.names),
             redact=False,  # a run that hides something was refused before
             trust_pickle=trust_pickle,
             trust=trust,
@@ -269,11 +355,9 @@ def _problem(
             beside=beside,
         )
     except BadTable as error:
-        raise BadTable(
-            f"{read.words} is not the one that the run {str(folder)!r} tested: {error}"
-        ) from None
+        raise BadTable(f"{read.words} is not the one that {run.words} tested: {error}") from None
     except BadModel as error:
-        raise BadModel(f"the model does not fit the run {str(folder)!r}: {error}") from None
+        raise BadModel(f"the model does not fit {run.words}: {error}") from None
     _same_table(problem, manifest, read.words)
     if isinstance(named, str) and manifest["model_sha256"] not in (None, problem.model_sha256):
         raise BadModel(
@@ -295,7 +379,11 @@ def _manifest(folder: Path) -> dict[str, Any]:
         *(name for name in _TEXT_OR_NONE if not isinstance(tree.get(name), (str, NoneType))),
         *(name for name in ("favorable",) if not _are_labels(tree[name])),
         *(name for name in ("fit_rows",) if not isinstance(tree.get(name), (int, NoneType))),
-        *(n for n in ("order", "classes") if not isinstance(tree.get(n), (list, NoneType))),
+        *(
+            n
+            for n in ("order", "classes", "dropped", "hidden")
+            if not isinstance(tree.get(n), (list, NoneType))
+        ),
     ]
     if odd:
         raise CorruptStore(
@@ -429,12 +517,11 @@ def _read_frame(folder: Path) -> Any:
             return pd.read_parquet(file)
 
 
-def _require_whole(folder: Path) -> None:
+def _require_whole(run: Run) -> None:
     """InvalidInput where cells that the model takes are hidden in the folder."""
-    hidden = run_folder.read_json(folder / "manifest.json").get("hidden")
-    if hidden:
+    if run.hidden:
         raise InvalidInput(
-            f"the run {str(folder)!r} hides {spell(map(repr, map(str, hidden)))}, which the model "
+            f"{run.words} hides {spell(map(repr, run.hidden))}, which the model "
             "takes, so its people cannot be asked about again; run it again with --show-personal, "
             "and take care who can read that folder"
         )
@@ -450,20 +537,16 @@ def read_findings(folder: Path, codec: Codec, rule: Rule = AS_DECIDED) -> Found:
 def open_findings(run: Run) -> tuple[Schema, Any, Found]:
     """The schema of a run, its findings as they were written, and as arrays: all that is known of
     them without table and model."""
-    _require_whole(run.folder)
-    return _read_all(run)
+    schema, frame = run.schema, run.findings()
+    with _reading_findings(run.folder):
+        return schema, frame, as_arrays(Codec.learn(frame, schema), frame, run.rule)
 
 
 def read_shown_findings(run: Run) -> tuple[Schema, Found]:
     """The schema and the findings of a run as they may be shown, with what is hidden hidden."""
-    schema, _, found = _read_all(run)
-    return schema, found
-
-
-def _read_all(run: Run) -> tuple[Schema, Any, Found]:
-    schema, frame = run_folder.read_schema(run.folder), _read_frame(run.folder)
+    schema, frame = run.schema, _read_frame(run.folder)
     with _reading_findings(run.folder):
-        return schema, frame, as_arrays(Codec.learn(frame, schema), frame, run.rule)
+        return schema, as_arrays(Codec.learn(frame, schema), frame, run.rule)
 
 
 def count_findings(run: Run) -> int:
@@ -568,10 +651,10 @@ def _alike(rule: Rule, now: Scores, then: Scores) -> bool:
 
 
 def require_answers(
-    target: Target, found: Found, named: Any, folder: Path, *, option: str = "--model"
+    target: Target, found: Found, named: Any, words: str, *, option: str = "--model"
 ) -> int:
     """BadModel where findings of a run do not get the scores that it wrote; how many rows were
-    asked. `option` is the one that would give the model that was tested."""
+    asked. `words` name the run, and `option` is the one that would give its model."""
     some = slice(0, _SPOT)
     sides = (
         (found.rows[some], found.score[some]),
@@ -580,7 +663,7 @@ def require_answers(
     if not all(_alike(target.rule, target.score(rows), score) for rows, score in sides):
         raise BadModel(
             f"the model{f' {named!r}' if isinstance(named, str) else ''} gives answers that differ "
-            f"from those in the run {str(folder)!r}; give the one that was tested with {option} "
+            f"from those in {words}; give the one that was tested with {option} "
             "KIND:PLACE, or test this one first"
         )
     return 2 * len(found.rows[some])

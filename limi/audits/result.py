@@ -76,6 +76,7 @@ class Result:
     summary: Summary
     manifest: Mapping[str, Any] = field(default_factory=dict, repr=False)
     rules: tuple[Rule, ...] = field(default=(), repr=False)
+    frame: Frame | None = field(default=None, repr=False)  # the table as it was given
     spool: Spool | None = field(default=None, repr=False)
     # ^ all findings, where they do not fit into memory: `found` is then a fair sample of them
 

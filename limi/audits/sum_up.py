@@ -112,7 +112,7 @@ def sum_up(plan: Plan, searched: Searched) -> Result:
         noise=_describe_noise(tested, searched.floor),
     )
     spool = None if many is None else many.spool
-    return Result(plan.problem, found, summary, plan.manifest, where.rules, spool)
+    return Result(plan.problem, found, summary, plan.manifest, where.rules, spool=spool)
 
 
 def _describe_noise(tested: Tested | None, floor: Floor | None) -> dict[str, Any]:

@@ -116,7 +116,9 @@ def newer_schema(
             for column in schema.columns
             if column.name in beside and columns.newer(column.name) not in names
         ]
-        given = Schema((*found, *aside))
+        # What nobody has described is not the model's for sure: dates, names, identifiers.
+        new = frozenset(column.name for column in found if column.name not in known)
+        given = Schema((*found, *aside), guessed=new)
     elif target is not None and target in given.names:
         given = given.select([name for name in given.names if name != target])
     if not given.protected:

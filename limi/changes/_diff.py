@@ -14,7 +14,7 @@ from limi import generators
 from limi.audits import run_folder
 from limi.audits.problem import Problem, prepare, protected_values
 from limi.audits.reopen import Run, Table, open_findings, require_answers, sides_of
-from limi.audits.result import answer_columns
+from limi.audits.result import Result, answer_columns
 from limi.audits.sending import settle_remote
 from limi.changes._columns import Columns, bring, newer_schema, rename_frame
 from limi.changes._open import as_meant, notes_of, resting
@@ -131,8 +131,8 @@ class Diff:
 
 
 def diff(
-    before: str | Path,
-    after: str | Path | None = None,
+    before: Result | str | Path,
+    after: Result | str | Path | None = None,
     *,
     model: Any = None,
     before_model: Any = None,
@@ -143,6 +143,8 @@ def diff(
     favorable: Value | Sequence[Value] | None = None,
     output: Meaning | None = None,
     decision: str | None = None,
+    drop: str | Sequence[str] | None = None,
+    only: str | Sequence[str] = (),
     generator: str | Path | Generator | None = "as before",
     rows: int = MEASURED_ROWS,
     seed: int | None = None,
@@ -154,17 +156,18 @@ def diff(
 ) -> Diff:
     """Ask two models about the same people, and compare them person by person.
 
-    `before` is a run folder; `after` is the run folder of the newer model, or None if `model` is
-    the newer model itself. `model` and `before_model` also say where the models of the runs are
-    now; a model whose file runs code when it is opened must be named. The people come from the
-    newer run's table, or from `table`, and from the earlier run's generator and seed; both models
-    get the earlier run's question, with its protected values and rules. `rename` and `fill` work as
-    in `limi.replay`, and so do `favorable`, `output` and `decision`, which are about the newer
-    model. `remote` is for whichever of the two is behind an address.
+    `before` is a result or the folder of a run; `after` is that of the newer model, or None if
+    `model` is the newer model itself. `model` and `before_model` also say where the models of the
+    runs are now; a model whose file runs code when it is opened must be named. The people come from
+    the newer run's table, or from `table`, and from the earlier run's generator and seed; both
+    models get the earlier run's question, with its protected values and rules. `rename` and `fill`
+    work as in `limi.replay`, and so do `favorable`, `output`, `decision`, `drop` and `only`, which
+    are about the newer model. `remote` is for whichever of the two is behind an address.
     """
     _check(after, model, rows)
-    first, second = Run.at(before), None if after is None else Run.at(after)
+    first, second = Run.of(before), None if after is None else Run.of(after)
     first.require_kind(decision if second is None or decision else second.summary.decision)
+    called = _call(before), None if after is None else _call(after)
     seed = _seed(first) if seed is None else seed
     check_seed(seed)
     columns = Columns.of(rename, fill)
@@ -175,6 +178,8 @@ def diff(
         output=output,
         decision=decision,
         favorable=favorable,
+        drop=drop,
+        only=only,
         trust_pickle=trust_pickle,
         trust=trust,
     )
@@ -189,20 +194,21 @@ def diff(
         spot = _hold_to_run(first, earlier, columns, old_model)
         people = asked.people(earlier, newer)
         on_step(0.2, "fitting the generator")
-        made, called = _generator(generator, first, people, seed)
+        made, drawn_by = _generator(generator, first, people, seed)
         sides = []
         for step, problem, names in ((0.4, earlier, columns.renamed), (0.6, newer, {})):
             on_step(step, f"asking {problem.model_name}")
             sides.append(_measure(people, problem, names, made, rows, seed))
         on_step(0.8, "asking about the findings")
-        replays, notes = _replays(first, second, earlier, newer, columns, seed, (before, after))
+        replays, notes = _replays(first, second, earlier, newer, columns, seed, called)
     (one, n_one), (two, n_two) = sides
     rules = earlier.target.rule, newer.target.rule
     populations, regions = _compare(people.schema, rules, one, two, seed)
+    regions = regions.without({*earlier.hidden, *newer.hidden})
     asked_again = sum(told.queries for told in replays if told is not None)
     return Diff(
-        before=str(before),
-        after=newer.model_name if after is None else str(after),
+        before=called[0],
+        after=called[1] or newer.model_name,
         models=(
             first.manifest["model"] if before_model is None else earlier.model_name,
             newer.model_name,
@@ -211,7 +217,7 @@ def diff(
         decisions=(str(rules[0]), str(rules[1])),
         protected=protected_values(people.schema),
         seed=seed,
-        generator=called,
+        generator=drawn_by,
         populations=populations,
         regions=regions,
         replayed=replays[0],
@@ -228,14 +234,14 @@ def diff(
     )
 
 
-def _check(after: str | Path | None, model: Any, rows: int) -> None:
+def _check(after: Any, model: Any, rows: int) -> None:
     if after is None and model is None:
         raise InvalidInput(
             "there is nothing to compare the run with; name a second run, or the newer model with "
             "--model KIND:PLACE"
         )
     if rows < 1:
-        raise InvalidInput(f"--rows is {rows}; ask about at least one person")
+        raise InvalidInput(f"rows is {rows}; ask about at least one person")
 
 
 def _remotes(newer: Any, earlier: Any, given: Remote | None) -> tuple[Remote | None, Remote | None]:
@@ -246,6 +252,10 @@ def _remotes(newer: Any, earlier: Any, given: Remote | None) -> tuple[Remote | N
     models = zip((newer, earlier), by_address, strict=True)
     first, second = (settle_remote(model, given) if there else None for model, there in models)
     return first, second
+
+
+def _call(run: Result | str | Path) -> str:
+    return "the result" if isinstance(run, Result) else str(run)
 
 
 def _seed(run: Run) -> int:
@@ -260,6 +270,8 @@ class _Reading:
     favorable: Value | Sequence[Value] | None
     output: Meaning | None
     decision: str | None
+    drop: str | Sequence[str] | None
+    only: str | Sequence[str]
     trust_pickle: bool
     trust: Sequence[str]
 
@@ -293,13 +305,13 @@ class _Question:
         anew: bool,
     ) -> _Question:
         """The earlier run's question, of a table that may have moved on."""
-        before = run_folder.read_schema(first.folder)
+        before = first.schema
         names = [name for name, _, _ in columns_of(read.frame)]
         columns.check(before, first.manifest["target"], names)
         target = columns.newer(first.manifest["target"])
         if first.manifest.get("protected_from") is not None:
             raise InvalidInput(
-                f"the run {str(first.folder)!r} took protected columns from another table; join "
+                f"{first.words} took protected columns from another table; join "
                 "the two tables, test both models on the joined one, and compare those runs"
             )
         if second is None and not anew and given is None and not columns.renamed:
@@ -308,7 +320,7 @@ class _Question:
             # What neither model was tested with, such as a number of each person, stays out.
             known = {
                 *map(columns.newer, before.names),
-                *run_folder.read_schema(second.folder).names,
+                *second.schema.names,
             }
             keep = [name for name in names if name in known or name == target]
             read = Table(_select(read.frame, keep), read.words)
@@ -317,7 +329,9 @@ class _Question:
 
     def open_newer(self, model: Any, run: Run, reading: _Reading, remote: Remote | None) -> Problem:
         """The newer model, asked this question."""
-        manifest = run.manifest
+        manifest, drop = run.manifest, reading.drop
+        if drop is None:
+            drop = () if reading.only else run.left_out(self.schema.names)
 
         def opened(meaning: Meaning | None) -> Problem:
             return self._prepare(
@@ -328,6 +342,10 @@ class _Question:
                 target=self.target,
                 favorable=manifest["favorable"] if reading.favorable is None else reading.favorable,
                 output=meaning,
+                drop=drop,
+                only=reading.only,
+                redact=run.hidden or True,
+                shown=run.schema.names if not run.hidden else (),
                 decision=manifest.get("decision") if reading.decision is None else reading.decision,
                 order=manifest.get("order"),
                 trust_pickle=reading.trust_pickle,
@@ -343,7 +361,7 @@ class _Question:
     ) -> Problem:
         """The earlier model, asked this question under the names that it knows."""
         manifest, backward = run.manifest, self.columns.backward
-        before = run_folder.read_schema(run.folder)
+        before = run.schema
         known = {*before.names}
         # Columns that came since are none that it was tested with.
         asked = self.schema.select(
@@ -370,6 +388,9 @@ class _Question:
             target=manifest["target"],
             favorable=manifest["favorable"],
             output=manifest.get("output"),
+            drop=run.left_out(schema.names),
+            redact=run.hidden,
+            shown=before.names,
             decision=manifest.get("decision"),
             order=manifest.get("order"),
             trust_pickle=reading.trust_pickle,
@@ -379,7 +400,7 @@ class _Question:
         )
         if isinstance(model, str) and not run.is_same_model(problem):
             raise BadModel(
-                f"the model at {model!r} is not the one that the run {str(run.folder)!r} tested; "
+                f"the model at {model!r} is not the one that {run.words} tested; "
                 "say where that one is with --before KIND:PLACE"
             )
         return problem
@@ -429,7 +450,7 @@ def _hold_to_run(run: Run, earlier: Problem, columns: Columns, named: Any) -> in
     brought = bring(sides_of(frame, schema), schema, by, earlier.target.codec)
     can = brought.is_askable
     asked = replace(found[can], rows=brought.rows[can], partner=brought.partner[can])
-    return require_answers(earlier.target, asked, named, run.folder, option="--before")
+    return require_answers(earlier.target, asked, named, run.words, option="--before")
 
 
 def _select(frame: Frame, names: Sequence[str]) -> Frame:
@@ -544,7 +565,7 @@ def _replays(
     newer: Problem,
     columns: Columns,
     seed: int,
-    called: tuple[str | Path, str | Path | None],
+    called: tuple[str, str | None],
 ) -> tuple[tuple[Replay | None, Replay | None], list[str]]:
     """The findings of each run, put to the other model; a note where none of them could be."""
     backward = Columns(columns.backward, {})
@@ -557,7 +578,7 @@ def _replays(
             notes.append(str(error))
             return None
 
-    forth = ask(first, newer, columns, str(called[0]))
+    forth = ask(first, newer, columns, called[0])
     back = None if second is None else ask(second, earlier, backward, str(called[1]))
     return (forth, back), notes
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from limi.audits import run_folder
 from limi.audits.problem import Problem, describe_untaken, prepare
 from limi.audits.reopen import Run, Table
 from limi.audits.sending import exchange_of, settle_remote
@@ -37,17 +36,19 @@ def open_newer(
     favorable: Value | Sequence[Value] | None = None,
     output: Meaning | None = None,
     decision: str | None = None,
+    drop: str | Sequence[str] | None = None,
+    only: str | Sequence[str] = (),
     protected_from: Any = None,
     trust_pickle: bool = False,
     trust: Sequence[str] = (),
     remote: Remote | None = None,
 ) -> Problem:
     """A model and a table brought together as in the run; `anew` where the table is another one,
-    whose columns have to be looked at again. How answers are read is as in the run where nothing
-    else is said."""
+    whose columns have to be looked at again. How answers are read, and which columns the user keeps
+    from the model, is as in the run where nothing else is said."""
     run.require_kind(decision)
     manifest = run.manifest
-    before = run_folder.read_schema(run.folder)
+    before = run.schema
     target = columns.newer(manifest["target"])
     beside = run.beside(protected_from)
     settled = settle_remote(model, remote)
@@ -59,6 +60,8 @@ def open_newer(
         )
     else:
         schema = before
+    if drop is None:
+        drop = () if only else run.left_out(schema.names)
 
     def opened(meaning: Meaning | None) -> Problem:
         return prepare(
@@ -71,6 +74,10 @@ def open_newer(
             decision=manifest.get("decision") if decision is None else decision,
             order=manifest.get("order"),
             schema=schema,
+            drop=drop,
+            only=only,
+            redact=run.hidden or True,
+            shown=before.names if not run.hidden else (),
             trust_pickle=trust_pickle,
             trust=trust,
             table_name=manifest["table"],
@@ -81,7 +88,7 @@ def open_newer(
     try:
         return as_meant(output, manifest.get("output"), opened)
     except BadTable as error:
-        raise BadTable(f"{read.words} does not fit the run {str(run.folder)!r}: {error}") from None
+        raise BadTable(f"{read.words} does not fit {run.words}: {error}") from None
     except BadModel as error:
         raise BadModel(
             f"the model cannot be asked about people of {read.words}: {error}; if its columns have "

@@ -13,8 +13,8 @@ other half.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -105,6 +105,17 @@ class Regions:
     tried: int = 0  # regions
     reason: str = ""  # why there are none
     population: str = ""
+
+    def without(self, hidden: Collection[str]) -> Regions:
+        """The same without regions that hidden columns describe."""
+        shown = tuple(
+            one
+            for one in self.changed
+            if not any(part.column.name in hidden for part in one.region.conditions)
+        )
+        lost = len(self.changed) - len(shown)
+        reason = "what was found mentions columns that are hidden" if lost and not shown else ""
+        return replace(self, changed=shown, reason=reason or self.reason)
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from limi.audits.hiding import HIDDEN
 from limi.audits.problem import Problem
 from limi.audits.reopen import Run, open_findings, sides_of
-from limi.audits.result import answer_columns
+from limi.audits.result import Result, answer_columns
 from limi.audits.summary import causes_first, causes_in_words, tell_causes
 from limi.audits.verify import ask_again
 from limi.changes._columns import Brought, Columns, bring
@@ -23,6 +24,7 @@ from limi.errors import BadTable, InvalidInput
 from limi.models import Meaning
 from limi.remote.options import Remote
 from limi.search import steadiness
+from limi.search.budget import check_seed
 from limi.search.findings import Found
 from limi.streams import Stream
 from limi.system.watch import Watch
@@ -176,7 +178,7 @@ class Replay:
 
 
 def replay(
-    run: str | Path,
+    run: Result | str | Path,
     model: Any,
     *,
     table: str | Path | Frame | None = None,
@@ -186,6 +188,8 @@ def replay(
     favorable: Value | Sequence[Value] | None = None,
     output: Meaning | None = None,
     decision: str | None = None,
+    drop: str | Sequence[str] | None = None,
+    only: str | Sequence[str] = (),
     protected_from: str | Path | Frame | None = None,
     trust_pickle: bool = False,
     trust: Sequence[str] = (),
@@ -196,14 +200,16 @@ def replay(
 ) -> Replay:
     """Ask a newer model about the people that an earlier run found.
 
-    `model` is the newer model, as for `limi.audit`. `table` is the table it was trained on, if its
-    columns differ from the run's: `rename` says what columns of the run are called there
-    (`{"sex": "gender"}`), and `fill` which value to use in columns that the run's people lack. What
-    still cannot be asked about is counted, with the reason. `favorable`, `output` and `decision`
-    are by default as in the run; `remote` is as for `limi.audit`. `row` asks about a single
-    finding, by its place in the run's findings.parquet.
+    `run` is a result, or the folder that it was written to. `model` is the newer model, as for
+    `limi.audit`. `table` is the table it was trained on, if its columns differ from the run's:
+    `rename` says what columns of the run are called there (`{"sex": "gender"}`), and `fill` which
+    value to use in columns that the run's people lack. What still cannot be asked about is counted,
+    with the reason. `favorable`, `output`, `decision` and `drop` are by default as in the run;
+    `only` and `remote` are as for `limi.audit`. `row` asks about a single finding, by its place in
+    the run's findings.parquet.
     """
-    opened = Run.at(run)
+    opened = Run.of(run)
+    check_seed(seed)
     columns = Columns.of(rename, fill)
     problem = open_newer(
         opened,
@@ -215,13 +221,23 @@ def replay(
         favorable=favorable,
         output=output,
         decision=decision,
+        drop=drop,
+        only=only,
         protected_from=protected_from,
         trust_pickle=trust_pickle,
         trust=trust,
         remote=remote,
     )
     with resting(problem):
-        return ask_pairs(opened, problem, columns, seed, called=str(run), row=row, command=command)
+        return ask_pairs(
+            opened,
+            problem,
+            columns,
+            seed,
+            called=opened.words if isinstance(run, Result) else str(run),
+            row=row,
+            command=command,
+        )
 
 
 def ask_pairs(
@@ -240,7 +256,7 @@ def ask_pairs(
     if row is not None:
         if not 0 <= row < len(found):
             raise InvalidInput(
-                f"row is {row}; the run {called!r} has {len(found):,} findings, counted from 0"
+                f"row is {row}; {run.words} has {len(found):,} findings, counted from 0"
             )
         frame, found = frame.iloc[[row]].reset_index(drop=True), found[np.array([row])]
     brought = bring(
@@ -250,7 +266,7 @@ def ask_pairs(
     if len(found) and not can.any():
         (why, _), *_ = Counter(brought.reasons.tolist()).most_common(1)
         raise BadTable(
-            f"none of the {len(found):,} findings of {called!r} can be put to this model: {why}"
+            f"none of the {len(found):,} findings of {run.words} can be put to this model: {why}"
         )
     after, flips, notes, queries = _ask(problem, found, brought, seed)
     outcome = np.full(len(found), UNASKED, dtype=f"U{max(map(len, OUTCOMES))}")
@@ -279,7 +295,7 @@ def ask_pairs(
         notes=(*notes, *notes_of(problem)),
         command=command,
     )
-    return replace(told, examples=_examples(schema, found, told))
+    return replace(told, examples=_examples(schema, found, told, run.hidden))
 
 
 def _ask(
@@ -320,7 +336,9 @@ def _ask(
     return after, flips, notes, watch.questions
 
 
-def _examples(schema: Schema, found: Found, told: Replay) -> tuple[Example, ...]:
+def _examples(
+    schema: Schema, found: Found, told: Replay, hidden: Collection[str]
+) -> tuple[Example, ...]:
     """A few findings of each outcome: those with the widest gap, after where they flip."""
     gap_before = told.rules[0].gap(found.score, found.partner_score)
     gap_after = np.nan_to_num(told.rules[1].gap(told.new_score, told.new_partner_score))
@@ -331,7 +349,9 @@ def _examples(schema: Schema, found: Found, told: Replay) -> tuple[Example, ...]
         gap = gap_after if outcome in (SAME, TURNED) else gap_before
         for place in places[np.argsort(-gap[places], kind="stable")][:_MOST_EXAMPLES]:
             cells = [
-                (column.name, column.show(float(mine)), column.show(float(other)))
+                (column.name, HIDDEN, HIDDEN)
+                if column.name in hidden
+                else (column.name, column.show(float(mine)), column.show(float(other)))
                 for column, mine, other in zip(
                     schema.columns, found.rows[place], found.partner[place], strict=True
                 )

@@ -13,10 +13,12 @@ from limi.cli._options import (
     AsJson,
     Cache,
     DecisionRule,
+    Drop,
     FavorableLabels,
     Fill,
     Header,
     NewerSchema,
+    Only,
     Rename,
     Returned,
     RunFolder,
@@ -47,6 +49,8 @@ def replay(
     favorable: FavorableLabels = None,
     output: Returned = None,
     decision: DecisionRule = None,
+    drop: Drop = None,
+    only: Only = None,
     row: Annotated[
         int | None, Option(help="Only this finding: its row in findings.parquet, from 0.")
     ] = None,
@@ -78,6 +82,8 @@ def replay(
         favorable=favorable,
         output=output,  # type: ignore[arg-type]
         decision=decision,
+        drop=drop,
+        only=only or (),
         trust_pickle=trust_pickle,
         trust=trust or (),
         remote=remote_of(header, None, cache, None),

@@ -181,7 +181,7 @@ def _prepare_second(
     opens: dict[str, Any],
 ) -> Problem:
     """Another model, asked what the run asked."""
-    manifest = run.manifest
+    manifest, schema = run.manifest, run.schema
     return prepare(
         run.model(against, option="--against"),
         run.table(table).frame,
@@ -191,8 +191,8 @@ def _prepare_second(
         output=None if isinstance(against, str) else manifest.get("output"),
         decision=manifest.get("decision"),
         order=manifest.get("order"),
-        schema=run_folder.read_schema(run.folder),
-        drop=manifest.get("not_given", ()),
+        schema=schema,
+        drop=run.left_out(schema.names),
         remote=remote,
         table_name=manifest["table"],
         beside=run.beside(protected_from),
@@ -336,7 +336,7 @@ def _require_same(run: Run, problem: Problem, found: FoundSheet, asker: Asker, m
     if not n:  # the session may not even ask about one pair
         return
     some = found.found(np.arange(n))
-    asker.meter.asked += require_answers(problem.target, some, model, run.folder)
+    asker.meter.asked += require_answers(problem.target, some, model, run.words)
 
 
 def _uri_of(run: Run, model: Any) -> str | None:

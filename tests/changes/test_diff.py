@@ -182,7 +182,7 @@ def test_a_table_without_a_column_that_the_earlier_model_needs_is_told_so(runs):
 def test_bad_words_are_refused(runs):
     with pytest.raises(InvalidInput, match="nothing to compare the run with"):
         limi.diff(runs[0])
-    with pytest.raises(InvalidInput, match="--rows is 0"):
+    with pytest.raises(InvalidInput, match="rows is 0"):
         ask(runs, rows=0)
     with pytest.raises(InvalidInput, match=r"given in memory.*--before KIND:PLACE"):
         limi.diff(runs[0], model=by_sex(5), table=people())

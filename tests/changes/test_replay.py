@@ -236,3 +236,53 @@ def test_a_function_before_and_an_estimator_now_are_both_read_as_they_mean_it(ru
     told = limi.replay(run, young, table=frame)
     assert told.counts[GONE] == len(told)
     assert any("does not take sex" in note for note in told.notes)
+
+
+def test_columns_kept_from_the_model_are_kept_from_the_newer_one(tmp_path):
+    """A function is given every column that nobody names; the run's user named some that it is
+    not given, and neither is the model that comes after it."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "u": rng.integers(0, 100, 200),
+            "sex": rng.choice(["f", "m"], 200),
+            "secret": rng.integers(0, 9, 200),
+            "note": rng.choice(["a", "b"], 200),
+        }
+    )
+    seen = set()
+
+    def model(given):
+        seen.update(given.columns)
+        return np.where((given["u"] < 50) & (given["sex"] == "m"), 0.8, 0.2)
+
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    asked = {"protected": ["sex"], "output": "score", "generator": None}
+    asked |= {"drop": ["secret", "note"], "method": "real", "rate_rows": 50, "redact": False}
+    folder = tmp_path / "run"
+    result = limi.audit(model, frame, **asked, out=folder, table_name="table.csv")
+    again = {"model": model, "before_model": model, "table": tmp_path / "table.csv", "rows": 50}
+    for run in (result, folder):
+        limi.replay(run, model, table=tmp_path / "table.csv")
+        limi.diff(run, **again)
+    limi.replay(result, model)
+    assert seen == {"u", "sex"}
+    limi.replay(result, model, table=tmp_path / "table.csv", drop="secret", fill={"note": "a"})
+    assert seen == {"u", "sex", "note"}
+
+
+def test_a_result_and_its_folder_give_the_same_answers(run):
+    result = limi.reopen(run, table=people(), model=by_sex(20))
+    both = []
+    for given in (result, run):
+        told = limi.replay(given, by_sex(10), table=people())
+        changed = limi.diff(
+            given, model=by_sex(10), before_model=by_sex(20), table=people(), rows=100
+        )
+        trees = told.as_dict(), changed.as_dict()
+        named = ("run", "before", "findings_before", "model_before", "models")
+        both.append([{k: v for k, v in tree.items() if k not in named} for tree in trees])
+        pd.testing.assert_frame_equal(
+            told.findings, limi.replay(run, by_sex(10), table=people()).findings
+        )
+    assert both[0] == both[1]
