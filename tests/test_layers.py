@@ -64,6 +64,7 @@ LONG = {
     ("repairs/_repair.py", "repair"): "the public signature and what each argument means",
     ("cli/certify.py", "certify"): "every option of the command with its help",
     ("cli/compare.py", "compare"): "every option of the command with its help",
+    ("cli/diff.py", "diff"): "every option of the command with its help",
     ("cli/explore.py", "explore"): "every option of the command with its help",
     ("cli/gate.py", "gate"): "every option of the command with its help",
     ("cli/images.py", "test"): "every option of the command with its help",

@@ -43,6 +43,7 @@ from limi.search.check import MAX_BATCH
 from limi.search.engine import Progress
 from limi.search.partner import Partner
 from limi.system import cores
+from limi.system.arguments import check_fields, checked
 from limi.system.watch import Watch
 from limi.table.frames import Frame
 from limi.table.rule_checks import GivenConstraints
@@ -60,11 +61,15 @@ class Out:
     force: bool = False  # replace a finished run
     resume: bool = False  # go on with an interrupted one
 
+    def __post_init__(self) -> None:
+        check_fields(self)
+
     def draft(self) -> Draft:
         """The folder, ready to be filled."""
         return Draft.at(self.path, force=self.force, resume=self.resume)
 
 
+@checked
 def audit(
     model: Any,
     frame: Frame,

@@ -34,6 +34,7 @@ from limi.search.budget import Budget, check_seed
 from limi.search.findings import Found
 from limi.search.spread import Opened
 from limi.streams import Stream
+from limi.system.arguments import checked
 from limi.table.frames import Frame
 from limi.table.schema import Schema
 from limi.types import Index, Rows, Scores
@@ -68,6 +69,7 @@ class ComparedRun:
         return asdict(self)
 
 
+@checked
 def compare(
     model: Any,
     frame: Frame,

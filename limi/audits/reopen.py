@@ -28,6 +28,7 @@ from limi.remote.options import Remote
 from limi.search.check import cause_names
 from limi.search.findings import Found
 from limi.system import writing
+from limi.system.arguments import checked
 from limi.system.foreign import reason
 from limi.system.reading import is_file
 from limi.table import files, sources
@@ -69,6 +70,7 @@ ANSWERS = {"favorable": ("score",), "class": ("class", "lead"), "number": ("pred
 _SPOT = 256  # findings that are put to the model again
 
 
+@checked
 def reopen(
     folder: str | Path,
     *,

@@ -28,6 +28,7 @@ from limi.models.target import Target
 from limi.search.check import cause_names
 from limi.search.findings import Found, Spool
 from limi.streams import Stream
+from limi.system.arguments import checked
 from limi.system.shown import to_json
 from limi.system.writing import Content, write
 from limi.table.frames import Frame
@@ -124,6 +125,7 @@ class Result:
             for column, rates in rules.only_protected_by_column.items()
         }
 
+    @checked
     def what_if(
         self,
         column: str | None = None,
@@ -183,6 +185,7 @@ class Result:
         they are classes `selection_rate_<class>` and `accuracy`, for each protected column."""
         return groups_frame(self.problem.target, self.summary)
 
+    @checked
     def representative(self, n: int | None = None, *, seed: int = 0) -> Frame:
         """The n findings that look most like the table, as a frame like `findings`.
 
@@ -195,6 +198,7 @@ class Result:
         chosen = draw_representative(self.problem, self.found, n, seed)
         return findings_frame(self.problem.target, self.found[chosen])
 
+    @checked
     def ranked(self, n: int | None = None) -> Frame:
         """The n findings to look at first, or all: by severity times naturalness.
 
@@ -203,6 +207,7 @@ class Result:
         order = ranking(self.problem.target.rule, self.found)[:n]
         return findings_frame(self.problem.target, self.found[order])
 
+    @checked
     def metrics(
         self, *, volume: int | None = None, privileged: Privileged | None = None
     ) -> dict[str, Any]:
@@ -225,6 +230,7 @@ class Result:
         """
         return list(self.rules)
 
+    @checked
     def inside(self, rule: Rule, frame: Frame) -> Mask:
         """Which rows of a frame lie in the region of a rule; InvalidInput for anything but one."""
         if not isinstance(rule, Rule):
@@ -242,6 +248,7 @@ class Result:
 
         return Plots(self.summary)
 
+    @checked
     def report(self, path: str | Path) -> Path:
         """Write the HTML report."""
         from limi.report import html
@@ -249,6 +256,7 @@ class Result:
         write(path, html.render(self.summary, self._ledger()))
         return Path(path)
 
+    @checked
     def explore(
         self,
         *,

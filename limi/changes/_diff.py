@@ -34,6 +34,7 @@ from limi.search.session import Session
 from limi.search.task import Task
 from limi.streams import Stream
 from limi.system import cores
+from limi.system.arguments import checked
 from limi.system.reading import is_file
 from limi.system.watch import Watch
 from limi.table.frames import Codec, Frame, columns_of
@@ -130,6 +131,7 @@ class Diff:
         return Path(path)
 
 
+@checked
 def diff(
     before: Result | str | Path,
     after: Result | str | Path | None = None,

@@ -27,6 +27,7 @@ from limi.search import steadiness
 from limi.search.budget import check_seed
 from limi.search.findings import Found
 from limi.streams import Stream
+from limi.system.arguments import checked
 from limi.system.watch import Watch
 from limi.table.frames import Frame
 from limi.table.schema import Schema
@@ -177,6 +178,7 @@ class Replay:
         }
 
 
+@checked
 def replay(
     run: Result | str | Path,
     model: Any,

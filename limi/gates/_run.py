@@ -51,6 +51,7 @@ from limi.search.steadiness import Steadiness
 from limi.search.task import Task
 from limi.streams import Stream
 from limi.system import cores
+from limi.system.arguments import checked
 from limi.system.watch import OutOfQueries, OutOfTime, Progress, Watch
 from limi.system.words import both
 from limi.table.frames import Frame
@@ -68,6 +69,7 @@ _MOST_LEARNED = 10_000
 _EXAMPLES = 3
 
 
+@checked
 def gate(
     model: Any,
     frame: Frame,

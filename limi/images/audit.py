@@ -22,6 +22,7 @@ from limi.images.targets import as_scorer
 from limi.images.trials import Procedure
 from limi.search.budget import Budget, check_seed
 from limi.streams import Stream
+from limi.system.arguments import checked
 from limi.system.watch import Progress, Watch
 
 __all__ = ["PRESETS", "Judge", "audit_images"]
@@ -40,6 +41,7 @@ _MOST_CASES = 100_000_000
 Judge = Mapping[str, Any] | Literal["edges", "plain", "none"]
 
 
+@checked
 def audit_images(
     target: Any,
     generator: Any = "eigenfaces",

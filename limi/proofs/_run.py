@@ -41,6 +41,7 @@ from limi.search.budget import Budget, check_seed
 from limi.search.spread import try_rows
 from limi.streams import Stream
 from limi.system import cores
+from limi.system.arguments import checked
 from limi.table.frames import Frame
 from limi.table.partners import expand
 from limi.table.rule_checks import GivenConstraints
@@ -75,6 +76,7 @@ class Progress:
         return self.flips / max(1, self.people), 1 - self.proven / max(1, self.people)
 
 
+@checked
 def certify(
     model: Any,
     frame: Frame,

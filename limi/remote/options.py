@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from limi.errors import InvalidInput
+from limi.system.arguments import check_fields
 
 __all__ = ["Remote"]
 
@@ -32,6 +33,7 @@ class Remote:
     resume: bool = False  # does that count go on?
 
     def __post_init__(self) -> None:
+        check_fields(self)
         if not 1 <= self.concurrency <= _MOST_AT_ONCE:
             raise InvalidInput(
                 f"concurrency is {self.concurrency}; the number of requests in flight must lie "

@@ -25,6 +25,7 @@ from limi.repairs._partner_table import (
     make_table,
     read_weights,
 )
+from limi.system.arguments import checked
 from limi.table.frames import Frame
 from limi.table.rule_checks import GivenConstraints
 from limi.table.schema import Column, Schema
@@ -44,6 +45,7 @@ class Averaged:
     table: PartnerTable
 
 
+@checked
 def average(
     model: Any,
     frame: Frame | None = None,

@@ -41,12 +41,14 @@ from limi.repairs._settings import (
 from limi.repairs._side_by_side import Repairs, compare_repairs, count_steps
 from limi.repairs._ways import WAYS, check_how
 from limi.system import cores
+from limi.system.arguments import checked
 from limi.table.frames import Frame
 from limi.types import Rows, Truth
 
 __all__ = ["repair"]
 
 
+@checked
 @cores.share_cores()
 def repair(
     result: Result | str | Path,

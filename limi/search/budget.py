@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from limi.errors import InvalidInput
+from limi.system.arguments import check_fields
 
 __all__ = ["MOST", "Budget", "Stop", "check_seed", "first_look", "queries_for", "round_up"]
 
@@ -64,6 +65,7 @@ class Budget:
     max_seconds: float | None = None
 
     def __post_init__(self) -> None:
+        check_fields(self)
         for name in ("max_rows", "max_queries", "max_findings", "max_seconds"):
             value = getattr(self, name)
             if value is not None and not (value > 0 and value != math.inf):
