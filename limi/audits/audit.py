@@ -41,7 +41,6 @@ from limi.search.answer_log import AnswerLog
 from limi.search.budget import Budget, Stop, check_seed
 from limi.search.check import MAX_BATCH
 from limi.search.engine import Progress
-from limi.search.partner import Partner
 from limi.system import cores
 from limi.system.arguments import check_fields, checked
 from limi.system.watch import Watch
@@ -63,6 +62,23 @@ class Out:
 
     def __post_init__(self) -> None:
         check_fields(self)
+
+    @staticmethod
+    def of(out: str | Path | Out | None, *, force: bool, resume: bool) -> Out | None:
+        """What was said of a run folder, in parts or at once; InvalidInput where both disagree or
+        one is missing."""
+        said = [name for name, value in (("force", force), ("resume", resume)) if value]
+        if isinstance(out, Out) and said:
+            raise InvalidInput(
+                f"{said[0]} was given beside an Out, which says that itself; write Out(path, "
+                f"{said[0]}=True)"
+            )
+        if out is None and said:
+            what = "continues" if resume else "replaces"
+            raise InvalidInput(
+                f"--{said[-1]} {what} a run folder, but none is named; add --out FOLDER"
+            )
+        return out if isinstance(out, Out) or out is None else Out(out, force, resume)
 
     def draft(self) -> Draft:
         """The folder, ready to be filled."""
@@ -98,7 +114,6 @@ def audit(
     max_seconds: float | None = None,
     seed: int = 0,
     rate_rows: int | None = None,
-    partner: Partner = "widest",
     twin: bool = False,
     keep: str | Sequence[str] = (),
     twin_generator: str = DEFAULT_GENERATOR,
@@ -122,7 +137,6 @@ def audit(
     cluster: str | None = None,
     on_plan: Callable[[Estimate], None] = lambda estimate: None,
     on_progress: Callable[[Progress], None] | None = None,
-    on_step: Callable[[float, str], None] = lambda done, words: None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> Result:
     """Test a model for decisions that flip when only protected values change.
@@ -148,7 +162,8 @@ def audit(
     rules. `label_names` says what labels mean, for reports (`{1: "granted", 0: "refused"}`), and
     `volume` how many people per year the model decides about.
 
-    **How to search.** `method` is `"limi"` by default, or `"guided"` if `max_queries` is given.
+    **How to search.** `method` is `"limi"` by default, or `"guided"` if `max_queries` is given or
+    decisions are classes or numbers; `settings` are those of the method, by name.
     `generator` imitates the table: a name (`limi list generators`), a saved file, an object, or
     None for none; the natural rate needs one, and so do methods that search among natural people.
     `budget`, or `max_rows` and the other limits, say when the search ends. Rates are measured on
@@ -180,7 +195,7 @@ def audit(
     from limi.report.notebook import notebook_bar
 
     # Now, because a model may go to another folder when it is loaded.
-    folder = out if isinstance(out, Out) or out is None else Out(out, force=force, resume=resume)
+    folder = Out.of(out, force=force, resume=resume)
     draft = None if folder is None else folder.draft()
     origin = None if draft is None else _way_back(draft.place)
     found = anchored(generator)
@@ -194,8 +209,10 @@ def audit(
     check_queries(budget.max_queries)
     rates_first = rate_rows is not None
     rate_rows = MEASURED_ROWS if rate_rows is None else rate_rows
-    usual = DEFAULT_METHOD if budget.max_queries is None else BUDGETED_METHOD
-    chosen = _choose_method(usual if method is None else method, settings)
+    named = [DEFAULT_METHOD, BUDGETED_METHOD] if method is None else [method]
+    if method is None and budget.max_queries is not None:
+        named = [BUDGETED_METHOD]
+    able = _choose_methods(named, settings)
     _check_counts(seed=seed, rate_rows=rate_rows, max_batch=max_batch)
     has_workers = want_workers(model, workers, cluster, device, budget)
     if volume is not None and volume < 1:
@@ -246,12 +263,13 @@ def audit(
         problem = with_held_out(problem, held_out, held_out_name, beside)
     if (exchange := exchange_of(problem.target)) is not None:
         watch.retries = lambda: exchange.tally.failed
-    if method is None and problem.target.rule.kind != "favorable":
-        # A boundary between two sides finds less than plain natural rows where there are more.
-        chosen = _choose_method(BUDGETED_METHOD, settings)
+    # A boundary between two sides finds less than plain natural rows where there are more.
+    chosen = able[0 if problem.target.rule.kind == "favorable" else -1]
+    if isinstance(chosen, InvalidInput):
+        raise chosen
     question = _twin_question(problem, twin, keep, twin_generator)
     place, asked = devices.settle_device("cpu" if has_workers else device, problem.target, found)
-    source = GeneratorSource(found, generator, seed, place, on_step)
+    source = GeneratorSource(found, generator, seed, place)
     plan = Plan(
         problem,
         asked,
@@ -259,7 +277,6 @@ def audit(
         budget,
         seed,
         rate_rows,
-        partner,
         max_batch,
         command,
         source,
@@ -293,10 +310,29 @@ def audit(
         return replace(_run(plan, watch.timed(score), draft), frame=frame)
 
 
-def _choose_method(
-    method: str | methods.Method, settings: Sequence[str] | Mapping[str, Any]
-) -> methods.Method:
-    return methods.parse(method, settings) if isinstance(method, str) else method
+def _choose_methods(
+    named: Sequence[str | methods.Method], settings: Sequence[str] | Mapping[str, Any]
+) -> list[methods.Method | InvalidInput]:
+    """The methods that may be the one, with their settings or why they do not take them; which of
+    them it is depends on what the model answers. InvalidInput where none takes the settings."""
+    able: list[methods.Method | InvalidInput] = []
+    for one in named:
+        if not isinstance(one, str):
+            if settings:
+                raise InvalidInput(
+                    "settings were given beside a method object, which has its own; name the "
+                    "method instead, or make the object with these settings"
+                )
+            able.append(one)
+            continue
+        try:
+            able.append(methods.parse(one, settings))
+        except InvalidInput as error:
+            able.append(error)
+    refused = [one for one in able if isinstance(one, InvalidInput)]
+    if len(refused) == len(able):
+        raise refused[0]
+    return able
 
 
 def _run(plan: Plan, score: Callable[[Rows], Scores], draft: Draft | None) -> Result:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -36,7 +35,6 @@ class GeneratorSource:
     called: object  # the same in the user's words
     seed: int
     device: str
-    on_step: Callable[[float, str], None]
 
     @property
     def name(self) -> str | None:
@@ -81,7 +79,6 @@ class GeneratorSource:
         def step(done: float, words: str) -> None:
             watch.look()
             watch.step(done)
-            self.on_step(done, words)
 
         if self.name is None:
             return None

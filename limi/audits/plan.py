@@ -28,7 +28,6 @@ from limi.search import steadiness
 from limi.search.budget import Budget
 from limi.search.engine import check
 from limi.search.method import most_rows
-from limi.search.partner import Partner
 from limi.search.spread import Spread
 from limi.search.steadiness import Steadiness
 from limi.search.task import Task
@@ -53,7 +52,6 @@ class Plan:
     budget: Budget
     seed: int
     rate_rows: int
-    partner: Partner
     max_batch: int
     command: str
     source: GeneratorSource
@@ -154,7 +152,6 @@ class Plan:
             "budget": dataclasses.asdict(self.budget),
             "seed": self.seed,
             "rate_rows": self.rate_rows,
-            "partner": self.partner,
             "generator": self.source.name,
             "generator_sha256": self.source.digest,
             "device": self.source.device,
@@ -209,7 +206,6 @@ class Plan:
             self.problem.schema,
             score,
             self.problem.rows,
-            partner=self.partner,
             max_batch=self.max_batch,
             gradients=gradients.of(self.asked),
             decision=self.asked.rule,

@@ -155,7 +155,7 @@ def gate(
     _require_kind(wanted, problem)
     wanted = _settle(wanted, problem)
     place, asked = devices.settle_device("cpu" if has_workers else device, problem.target, found)
-    source = GeneratorSource(found, generator, seed, place, lambda done, words: None)
+    source = GeneratorSource(found, generator, seed, place)
     needs_generator = any(rule.population == "natural" for rule in wanted)
     if needs_generator:
         _require_generator(source, problem, wanted)

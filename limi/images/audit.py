@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from limi.audits.audit import Out
 from limi.errors import InvalidInput, nearest
 from limi.generators._training import device_of, torch_for
 from limi.images import attributes, eigenfaces, makers
@@ -143,6 +144,7 @@ def audit_images(
         return _result(parts, plan, ran, asked, watch, preset, plant)
 
     if out is None:
+        Out.of(None, force=force, resume=resume)
         return run()
     from limi.images import folder
 

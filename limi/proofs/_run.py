@@ -129,7 +129,7 @@ def certify(
     has_workers = _want_workers(model, workers, cluster)
     if domain or solver:
         require_solver()
-    folder = out if isinstance(out, Out) or out is None else Out(out, force=force, resume=resume)
+    folder = Out.of(out, force=force, resume=resume)
     draft = None if folder is None else folder.draft()
     problem = prepare(
         model,

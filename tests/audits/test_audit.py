@@ -499,3 +499,34 @@ def test_force_replaces_nothing_but_runs(tmp_path, monkeypatch):
 def test_a_report_that_cannot_be_written_is_one_sentence(tmp_path):
     with pytest.raises(InvalidInput, match="there is no folder"):
         audit_few(few()).report(tmp_path / "none" / "x.html")
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"resume": True}, "resume. continues a run folder, but none is named"),
+        ({"force": True}, "force. replaces a run folder, but none is named"),
+        ({"out": limi.Out("run"), "force": True}, "beside an Out"),
+        ({"out": limi.Out("run"), "resume": True}, "beside an Out"),
+        ({"method": limi.methods.parse("real", ()), "settings": {"chunk": 5}}, "beside a method object"),
+    ],
+)
+def test_what_would_be_ignored_is_refused(given, said):
+    with pytest.raises(InvalidInput, match=said):
+        audit(**given)
+
+
+def test_settings_are_those_of_the_method_that_the_decision_chooses():
+    """Classes and numbers are searched by guided, whose settings limi does not have."""
+    frame = pd.DataFrame({"age": range(20, 60), "sex": ["F", "M"] * 20})
+
+    def price(given):
+        return given["age"] + 30.0 * (given["sex"] == "M")
+
+    asked = {"protected": ["sex"], "max_rows": 300, "rate_rows": 0, "redact": False}
+    settings = {"keenness": 0.5}
+    result = limi.audit(price, frame, **asked, decision="difference > 25", settings=settings)
+    assert result.summary.method == "guided"
+    assert result.summary.settings["keenness"] == 0.5
+    with pytest.raises(InvalidInput, match="keenness"):
+        limi.audit(lambda given: given["age"] > 30, frame, **asked, settings=settings)
