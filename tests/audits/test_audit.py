@@ -508,7 +508,10 @@ def test_a_report_that_cannot_be_written_is_one_sentence(tmp_path):
         ({"force": True}, "force. replaces a run folder, but none is named"),
         ({"out": limi.Out("run"), "force": True}, "beside an Out"),
         ({"out": limi.Out("run"), "resume": True}, "beside an Out"),
-        ({"method": limi.methods.parse("real", ()), "settings": {"chunk": 5}}, "beside a method object"),
+        (
+            {"method": limi.methods.parse("real", ()), "settings": {"chunk": 5}},
+            "beside a method object",
+        ),
     ],
 )
 def test_what_would_be_ignored_is_refused(given, said):
