@@ -411,7 +411,7 @@ def test_errors_of_groups_are_told_of_held_out_rows(table):
 
 
 def test_three_labels_without_a_rule_get_a_sentence_with_the_choices(table):
-    with pytest.raises(InvalidInput, match=r"--favorable.*--decision class.*--order"):
+    with pytest.raises(InvalidInput, match=r"favorable.*decision.*class.*order"):
         find(shares_of, table, "grade")
     stars = table.assign(stars=table.km % 5)
     with pytest.raises(InvalidInput, match="'difference > D'"):

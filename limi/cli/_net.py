@@ -18,6 +18,7 @@ from typing import Any
 
 from limi.errors import InvalidInput, LimiError
 from limi.system.shown import clean_lines, one_line
+from limi.system.spelling import at_command_line
 
 __all__ = ["DEBUG", "exit_code_of", "require_memory"]
 
@@ -38,7 +39,7 @@ _MEMORY_WORDS = ("allocate memory", "bad_alloc", "failed to map segment", "start
 
 def exit_code_of(run: Callable[[], None]) -> int:
     """The exit code of what was run, after one sentence on standard error where it failed."""
-    with _hooks():
+    with _hooks(), at_command_line():
         try:
             _ready_streams()
             _spare_memory()

@@ -23,7 +23,8 @@ from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 
-from limi.errors import InvalidInput
+from limi.errors import InvalidInput, LimiError
+from limi.system.spelling import in_python, is_at_command_line
 from limi.system.words import either
 
 __all__ = ["check_fields", "checked"]
@@ -43,7 +44,8 @@ _LONGEST = 60  # characters of a value in a sentence
 
 
 def checked(function: Callable[P, T]) -> Callable[P, T]:
-    """The function, refusing arguments whose type is not that of its signature."""
+    """The function, refusing arguments whose type is not that of its signature; what it raises
+    names parameters where it names options at the command line."""
     signature = inspect.signature(function)
 
     @functools.wraps(function)
@@ -55,7 +57,12 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
                 inspect.Parameter.VAR_KEYWORD,
             ):
                 _require(name, hints.get(name, Any), value)
-        return function(*args, **kwargs)
+        try:
+            return function(*args, **kwargs)
+        except LimiError as error:
+            if error.args and not is_at_command_line():
+                error.args = (in_python(str(error)), *error.args[1:])
+            raise
 
     return call
 

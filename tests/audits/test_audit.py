@@ -279,7 +279,7 @@ def test_an_existing_folder_is_kept_unless_forced(tmp_path):
     out = tmp_path / "run"
     audit(out=out)
     before = (out / "summary.json").read_bytes()
-    with pytest.raises(InvalidInput, match="--force"):
+    with pytest.raises(InvalidInput, match="force"):
         audit(out=out, seed=1)
     assert (out / "summary.json").read_bytes() == before
     audit(out=out, seed=1, force=True)
@@ -316,7 +316,7 @@ def test_a_killed_run_is_resumed_and_gives_the_same(tmp_path):
     with pytest.raises(BadModel, match="Killed"):
         audit(dying, out=tmp_path / "run", **given)
     assert (tmp_path / "run.partial" / "journal.bin").exists()
-    with pytest.raises(InvalidInput, match="--resume"):
+    with pytest.raises(InvalidInput, match="resume"):
         audit(well, out=tmp_path / "run", **given)
     with pytest.raises(InvalidInput, match="different settings"):
         audit(well, out=tmp_path / "run", resume=True, seed=9, **given)
@@ -504,8 +504,8 @@ def test_a_report_that_cannot_be_written_is_one_sentence(tmp_path):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"resume": True}, "resume. continues a run folder, but none is named"),
-        ({"force": True}, "force. replaces a run folder, but none is named"),
+        ({"resume": True}, "resume=True continues a run folder, but none is named"),
+        ({"force": True}, "force=True replaces a run folder, but none is named"),
         ({"out": limi.Out("run"), "force": True}, "beside an Out"),
         ({"out": limi.Out("run"), "resume": True}, "beside an Out"),
         (

@@ -284,14 +284,14 @@ def test_a_changed_model_is_refused(filed, tmp_path):
 def test_a_model_in_memory_or_one_that_runs_code_must_be_named(filed, tmp_path):
     with pytest.raises(InvalidInput, match=r"a Pipeline that was given in memory.*limi.repair"):
         limi.reopen(copied(filed, tmp_path / "a", model="Pipeline"))
-    with pytest.raises(InvalidInput, match=r"opening it may run code.*--model python:evil.py:f"):
+    with pytest.raises(InvalidInput, match=r"opening it may run code.*model.*python:evil.py:f"):
         limi.reopen(copied(filed, tmp_path / "b", model="python:evil.py:f"))
 
 
 def test_a_kind_of_another_package_must_be_named(filed, tmp_path, monkeypatch):
     monkeypatch.setattr("limi.models.names", lambda: ["plugin"])
     monkeypatch.setattr("limi.models.get", lambda kind: ModuleType(kind))
-    with pytest.raises(InvalidInput, match=r"opening it may run code.*--model plugin:x"):
+    with pytest.raises(InvalidInput, match=r"opening it may run code.*model.*plugin:x"):
         limi.reopen(copied(filed, tmp_path, model="plugin:x"))
 
 

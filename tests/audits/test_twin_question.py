@@ -236,7 +236,7 @@ def test_what_cannot_be_asked_is_refused_in_one_sentence(frame, change, error, w
 
 
 def test_columns_are_kept_for_twins_alone(frame):
-    with pytest.raises(InvalidInput, match="add --twin"):
+    with pytest.raises(InvalidInput, match="add twin"):
         limi.audit(lambda asked: np.full(len(asked), 0.2), frame, keep=["hours"], **GIVEN)
 
 

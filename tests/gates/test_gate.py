@@ -360,7 +360,7 @@ def test_a_baseline_must_be_of_the_same_table_and_have_the_rate(runs):
 
 
 def test_a_baseline_must_be_of_the_same_decision(runs):
-    with pytest.raises(InvalidInput, match="give both the same --decision"):
+    with pytest.raises(InvalidInput, match="give both the same decision"):
         ask(flips_below(100), RULE, baseline=runs / "run", decision="score > 0.6")
 
 

@@ -83,7 +83,7 @@ def test_grey_transparent_and_turned_images_are_taken_with_a_note(folder):
 
 def test_mixed_sizes_are_refused_and_can_be_made_one(folder):
     Image.new("RGB", (20, 30)).save(folder / "000.png")
-    with pytest.raises(BadTable, match=r"2 sizes \(59 of 16 x 16, 1 of 20 x 30\).*--size"):
+    with pytest.raises(BadTable, match=r"2 sizes \(59 of 16 x 16, 1 of 20 x 30\).*size"):
         read(folder)
     assert read(folder, size=12).images.shape == (N, 12, 12, 3)
 

@@ -117,7 +117,7 @@ def test_a_block_that_kills_every_worker_is_told_in_a_sentence(model, frame, mon
         os.kill(os.getpid(), signal.SIGKILL)
 
     monkeypatch.setattr(Deciding, "decide", killed)
-    with pytest.raises(limi.LimiError, match="use fewer --workers"):
+    with pytest.raises(limi.LimiError, match="use fewer workers"):
         limi.certify(model, frame, rows=60, workers=2, **TOLD)
 
 
@@ -184,7 +184,7 @@ def test_a_model_that_cannot_travel_is_told(model, frame, monkeypatch):
 
     monkeypatch.setattr(Target, "__getstate__", refuse)
     monkeypatch.setattr(_run, "open_executor", lambda workers, cluster: Local(workers, "anew"))
-    with pytest.raises(InvalidInput, match=r"tied to this process.*save it.*--workers 1"):
+    with pytest.raises(InvalidInput, match=r"tied to this process.*save it.*workers.*1"):
         limi.certify(model, frame, rows=60, workers=2, **TOLD)
 
 

@@ -97,7 +97,7 @@ def test_boxes_are_proven_by_bounds_and_some_stay_open_without_effort(small):
 
 
 def test_what_a_network_cannot_be_asked_is_told(small):
-    with pytest.raises(InvalidInput, match="leave --domain out"):
+    with pytest.raises(InvalidInput, match="leave domain out"):
         limi.certify(*small, rows=5, domain=True, **TOLD)
     module = torch.nn.Sequential(*list(small[0])[:-1], torch.nn.Tanh(), list(small[0])[-1])
     module.output = "logits"

@@ -105,7 +105,7 @@ def test_a_server_that_asks_to_wait_is_left_alone_by_all_requests(ask, app, addr
 def test_a_server_that_wants_to_be_left_alone_for_an_hour_ends_the_run(ask, app, address):
     app.before = some_times(1, 503, b"", {"Retry-After": "3600"})
     _, asked = ask(address)
-    with pytest.raises(Unreachable, match=r"a pause of 3,600 seconds.*--resume"):
+    with pytest.raises(Unreachable, match=r"a pause of 3,600 seconds.*resume"):
         asked(ROWS[:5])
 
 

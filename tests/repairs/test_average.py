@@ -631,7 +631,7 @@ def test_weights_on_the_command_line():
 def test_a_blind_model_has_nothing_to_average(frame):
     schema = SCHEMA.unruled
     blind = LogisticRegression(max_iter=500).fit(frame[["age", "income"]], frame["ok"])
-    with pytest.raises(InvalidInput, match="--twin"):
+    with pytest.raises(InvalidInput, match="twin"):
         averaged(blind, frame, schema=schema)
 
 

@@ -346,7 +346,7 @@ class Stubborn(ClassifierMixin, BaseEstimator):
 
 def test_an_estimator_that_cannot_be_cloned_is_refused_at_once():
     result = audited(Stubborn(("a",)), people())
-    with pytest.raises(InvalidInput, match=r"Stubborn cannot be cloned .*--fit FILE.py:NAME"):
+    with pytest.raises(InvalidInput, match=r"Stubborn cannot be cloned .*fit.*FILE.py:NAME"):
         with_findings(result)
 
 

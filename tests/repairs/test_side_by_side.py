@@ -316,7 +316,7 @@ def test_a_blind_model_is_refused_with_the_way_to_go():
     frame = people()
     blind = LogisticRegression().fit(frame[["income", "debt"]], frame["ok"])
     result = audited(blind, frame)
-    with pytest.raises(InvalidInput, match="--twin"):
+    with pytest.raises(InvalidInput, match="twin"):
         limi.repair(result, how="average")
 
 
