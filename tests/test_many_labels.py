@@ -225,7 +225,7 @@ def test_a_run_is_opened_again_with_its_labels(table, fitted, tmp_path):
 @pytest.mark.parametrize(
     ("favorable", "words"),
     [
-        (None, "say which ones people want, one or several, for example --favorable 'D,E'"),
+        (None, "say which ones people want, one or several, for example favorable='D,E'"),
         ("A,F", "favorable label 'F' is not in the target column"),
         (GRADES, "all labels of the target column 'grade'"),
     ],

@@ -65,6 +65,7 @@ from limi.types import Labels, Mask, Rows, Value
 __all__ = ["HeldOut", "Problem", "describe_untaken", "prepare", "protected_values", "with_held_out"]
 
 _UNNAMED = "table"
+_HELD_OUT = "held-out rows"
 _MOST_LEFT_OUT = 0.05  # of held-out rows that do not fit; more are not an oversight
 
 
@@ -331,7 +332,7 @@ def _lost(given: Schema, taken: Schema) -> tuple[str, ...]:
 
 
 def with_held_out(
-    problem: Problem, frame: Frame, name: str = "held-out rows", beside: Beside | None = None
+    problem: Problem, frame: Frame, name: str = _HELD_OUT, beside: Beside | None = None
 ) -> Problem:
     """The problem with rows that the model has not seen, held to the table's columns and labels.
 
@@ -342,6 +343,14 @@ def with_held_out(
     target = problem.label_column
     names = [column for column, _, _ in columns]
     known = target is not None and target in names
+    called = "the held-out rows" if name == _HELD_OUT else f"the held-out rows ({name})"
+    lacking = [column for column in problem.schema.names if column not in names]
+    if beside is not None:
+        lacking = [column for column in lacking if column not in problem.schema.protected]
+    if lacking and columns:
+        raise BadTable(
+            f"{called} lack the column{'s' * (len(lacking) > 1)} {spell(map(repr, lacking))}"
+        )
     try:
         if not columns or not len(columns[0][1]):
             raise BadTable("there are none")
@@ -349,28 +358,31 @@ def with_held_out(
             frame = join(frame, beside, problem.schema.protected).frame
         if known and problem.known:
             _hold_labels(columns, target, problem)
-        rows, fits, why = problem.target.codec.encode_fitting(frame)
+        rows, fits, misfits = problem.target.codec.encode_fitting(frame)
     except BadTable as error:
-        raise BadTable(f"the held-out rows ({name}) do not fit the table: {error}") from None
+        raise BadTable(f"{called} do not fit the table: {error}") from None
     left = len(fits) - len(rows)
     if left > _MOST_LEFT_OUT * len(fits):
-        raise BadTable(f"{left} of {len(fits)} held-out rows ({name}) do not fit the table: {why}")
+        raise BadTable(
+            f"{left:,} of {len(fits):,} of {called} do not fit the table: "
+            f"{misfits.describe(problem.hidden)}"
+        )
     labels = None
     if problem.labels is not None:
         labels = _some(favorable_labels(columns, target if known else None, problem.wanted), fits)
     agrees, left_out = _agreeing(problem.schema, rows, "held-out rows")
     if (~agrees).sum() > _MOST_LEFT_OUT * len(rows):
         raise BadTable(
-            f"{int((~agrees).sum())} of {len(rows)} held-out rows ({name}) do not hold what the "
-            "rules derive; either they or the rules belong to another table"
+            f"{int((~agrees).sum())} of {len(rows)} of {called} do not hold what the rules "
+            "derive; either they or the rules belong to another table"
         )
     truth = read_answers(problem.target.rule, columns, target if known else None)
     held = HeldOut(name, rows[agrees], _some(labels, agrees), _some(_some(truth, fits), agrees))
     notes = problem.notes + left_out
     if left:
         notes += (
-            f"{left} of {len(fits)} held-out rows were left out, because they hold values that the "
-            f"table's columns do not: {why}",
+            f"{left:,} of {len(fits):,} held-out rows were left out, because they hold values that "
+            f"the table's columns do not: {misfits.describe(problem.hidden)}",
         )
     return replace(problem, held_out=held, notes=notes)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -198,12 +198,13 @@ def bring(
     columns: Columns,
     codec: Codec,
     causes: NDArray[np.uint8] | None = None,
+    hidden: Collection[str] = (),
 ) -> Brought:
     """Pairs of the run's schema, as pandas frames, as rows of the newer model's.
 
     A pair whose cells the newer columns cannot hold, or whose two people they do not tell apart, is
     not asked, and has its reason. `causes` are the columns that flipped each pair, as a run keeps
-    them: a pair of whose causes none is left is not asked either.
+    them: a pair of whose causes none is left is not asked either. Reasons quote no `hidden` cell.
     """
     n = len(sides[0])
     reasons = np.full(n, "", dtype=object)
@@ -213,7 +214,7 @@ def bring(
     for position, column in enumerate(codec.schema.columns):
         if column.name in held:
             for side, to in zip(sides, (rows, partner), strict=True):
-                cells, fits, why = _read(side, held[column.name], column, codec)
+                cells, fits, why = _read(side, held[column.name], column, codec, hidden)
                 to[:, position] = cells
                 reasons[(reasons == "") & ~fits] = why
         elif column.name in columns.filled:
@@ -258,15 +259,18 @@ def _leave_out(
             )
 
 
-def _read(side: Any, name: str, column: Column, codec: Codec) -> tuple[Any, Mask, str]:
+def _read(
+    side: Any, name: str, column: Column, codec: Codec, hidden: Collection[str]
+) -> tuple[Any, Mask, str]:
     """Codes of one column, which of its cells fit, and why the others do not."""
     frame = side[[name]].rename(columns={name: column.name})
     cells = np.full(len(side), np.nan)
     if not len(side):
         return cells, np.ones(0, dtype=bool), ""
     try:
-        rows, fits, why = codec.select([column.name]).encode_fitting(frame)
+        rows, fits, misfits = codec.select([column.name]).encode_fitting(frame)
     except BadTable as error:
         return cells, np.zeros(len(side), dtype=bool), str(error)
     cells[fits] = rows[:, 0]
+    why = misfits.describe(hidden) if misfits else ""
     return cells, fits, f"the newer table does not allow their values: {why}"

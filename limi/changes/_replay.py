@@ -262,7 +262,7 @@ def ask_pairs(
             )
         frame, found = frame.iloc[[row]].reset_index(drop=True), found[np.array([row])]
     brought = bring(
-        sides_of(frame, schema), schema, columns, problem.target.codec, causes=found.causes
+        sides_of(frame, schema), schema, columns, problem.target.codec, found.causes, problem.hidden
     )
     can = brought.is_askable
     if len(found) and not can.any():

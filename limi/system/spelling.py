@@ -51,6 +51,7 @@ _VALUE = "|".join(
         r'"[^"]*"',
         r"\d+(?:\.\d+)?",
         r"\w+(?:,\w+)+",
+        r"\w+=\w+",
         r"[A-Z]+(?:[:=,.][\w.:,=]+)*\b(?![a-z])",  # a placeholder, such as KIND:PLACE
         r"(?:python|skops|onnx):[\w.:]+",
         rf"(?:{'|'.join(_WORDS)})\b",
@@ -63,6 +64,7 @@ _COMMAND = re.compile(
     r"|pack|repair|replay|report|sample|schema|test)\b[^,;:]*$"
 )
 _PAIR = re.compile(r"(=(?:'[^']*'|[\w.]+)) (?=\w+=)")
+_TWICE = re.compile(r"(\b\w+=\w+) \(\1\)")
 _NAME = re.compile(rf"(?<![\w-])({'|'.join(_DASHED)})(?![\w-])")
 
 
@@ -101,4 +103,4 @@ def in_python(text: str) -> str:
         return f"{name}={value}" if literal else f"{name}={value!r}"
 
     spelled = _PAIR.sub(r"\1, ", _ASIDE.sub("", _OPTION.sub(spell, text)))
-    return _NAME.sub(lambda found: found[0].replace("-", "_"), spelled)
+    return _NAME.sub(lambda found: found[0].replace("-", "_"), _TWICE.sub(r"\1", spelled))

@@ -10,7 +10,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -33,8 +33,28 @@ __all__ = [
     "reading_cells",
 ]
 
+_LISTED = 12  # levels, at most, that an error lists
 Frame = Any
 """A pandas, polars or pyarrow frame."""
+
+
+@dataclass(frozen=True)
+class Misfits:
+    """Rows that do not fit a schema, by the columns whose cells do not."""
+
+    rows: dict[str, int]
+    why: dict[str, str]  # in words, about one of the cells
+
+    def __bool__(self) -> bool:
+        return bool(self.rows)
+
+    def describe(self, hidden: Collection[str] = ()) -> str:
+        """How many rows each column keeps out, and an example; of hidden columns none."""
+        shown = [why for name, why in self.why.items() if name not in hidden]
+        if len(self.rows) == 1 and shown:
+            return shown[0]
+        counts = ", ".join(f"{n:,} in {name!r}" for name, n in self.rows.items())
+        return f"{counts}; for example, {shown[0]}" if shown else counts
 
 
 @dataclass(frozen=True)
@@ -80,21 +100,21 @@ class Codec:
 
     def encode(self, frame: Frame) -> Rows:
         """Rows of a frame; BadTable where a cell does not fit the schema."""
-        rows, fits, why = self._read(frame)
+        rows, fits, misfits = self._read(frame)
         if not fits.all():
-            raise BadTable(why)
+            raise BadTable(next(iter(misfits.why.values())))
         return rows
 
-    def encode_fitting(self, frame: Frame) -> tuple[Rows, Mask, str]:
+    def encode_fitting(self, frame: Frame) -> tuple[Rows, Mask, Misfits]:
         """The rows of a frame that fit the schema, which they are, and why the others do not."""
-        rows, fits, why = self._read(frame)
-        return rows[fits], fits, why
+        rows, fits, misfits = self._read(frame)
+        return rows[fits], fits, misfits
 
-    def _read(self, frame: Frame) -> tuple[Rows, Mask, str]:
+    def _read(self, frame: Frame) -> tuple[Rows, Mask, Misfits]:
         backend, native = _open(frame)
         rows = np.empty((backend.length(native), len(self.schema)))
         fits = np.ones(len(rows), dtype=bool)
-        reason = ""
+        misfits = Misfits({}, {})
         present = set(backend.names(native))
         for position, column in enumerate(self.schema.columns):
             if column.name not in present:
@@ -103,8 +123,10 @@ class Codec:
             with reading_cells(column.name, backend.dtype(series)):
                 rows[:, position], wrong, why = _codes(backend, series, column)
             fits &= ~wrong
-            reason = reason or why
-        return rows, fits, reason
+            if why:
+                misfits.rows[column.name] = int(wrong.sum())
+                misfits.why[column.name] = why
+        return rows, fits, misfits
 
     def decode(self, rows: Rows) -> Frame:
         """The frame that these rows stand for."""
@@ -307,7 +329,9 @@ def _level_codes(
     if any(unknown):
         why = (
             f"column {column.name!r} holds {values[unknown.index(True)]!r}, which is not one of "
-            f"its {len(column.levels)} levels: {spell(column.levels)}"
+            f"its {len(column.levels)} levels"
+            # A list of many helps nobody, and may be one of people.
+            + (f": {spell(column.levels)}" if len(column.levels) <= _LISTED else "")
         )
     return codes[positions], np.array([*unknown, False])[positions], why
 

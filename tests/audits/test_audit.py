@@ -416,8 +416,8 @@ def test_a_place_that_cannot_be_written(tmp_path):
         ({"max_rows": 0}, InvalidInput, "above 0"),
         ({"max_queries": 1}, InvalidInput, "asked about at least 40 rows"),
         ({"seed": -1}, InvalidInput, "seed is -1"),
-        ({"max_batch": 0}, InvalidInput, "max-batch is 0"),
-        ({"rate_rows": -1}, InvalidInput, "rate-rows is -1"),
+        ({"max_batch": 0}, InvalidInput, "max_batch is 0"),
+        ({"rate_rows": -1}, InvalidInput, "rate_rows is -1"),
     ],
 )
 def test_bad_input_gets_one_sentence(change, error, words):

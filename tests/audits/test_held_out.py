@@ -12,6 +12,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
 import limi
+from limi.audits.problem import prepare, with_held_out
 from limi.errors import BadTable, InvalidInput
 from limi.report import html, text
 
@@ -165,14 +166,14 @@ def test_a_few_rows_that_the_table_does_not_know_are_left_out_and_noted():
     assert result.rates["held-out"].estimate == pytest.approx(flips(kept).mean())
     assert result.summary.n_held_out == len(kept)
     (note,) = [note for note in result.summary.notes if "held-out" in note]
-    assert note.startswith(f"3 of {len(few)} held-out rows were left out")
+    assert note.startswith(f"3 of {len(few):,} held-out rows were left out")
     assert "column 'age' holds 99, outside its range" in note
 
 
 @pytest.mark.parametrize(
     ("frame", "words"),
     [
-        (NEW.drop(columns="job"), "do not fit the table: the table lacks the column 'job'"),
+        (NEW.drop(columns="job"), "lack the column 'job'"),
         (NEW[:0], "do not fit the table: there are none"),
         (NEW.assign(ok="maybe"), "target column 'ok' holds 'maybe', while the table's holds 'yes'"),
         (NEW.assign(job="pilot"), r"held-out rows \(new.csv\) do not fit the table: column 'job'"),
@@ -184,3 +185,24 @@ def test_rows_of_another_table_are_refused_in_one_sentence(frame, words):
     with pytest.raises(BadTable, match=words) as caught:
         audit(held_out=frame, held_out_name="new.csv")
     assert "\n" not in str(caught.value)
+
+
+def test_a_note_says_for_each_column_how_many_rows_it_keeps_out():
+    frame = pd.DataFrame({"age": [20, 30, 40, 50] * 50, "sex": ["f", "m"] * 100})
+    frame["job"] = np.where(frame.age > 30, "nurse", "clerk")
+    held = frame.copy()
+    held.loc[[0, 1], "age"] = 90
+    held.loc[[2, 3, 4], "job"] = "pilot"
+    problem = prepare(
+        lambda given: given["age"] > 30,
+        frame,
+        protected=["sex"],
+        output="label",
+        only=["age", "job", "sex"],
+    )
+    (note,) = [one for one in with_held_out(problem, held).notes if "left out" in one]
+    assert "5 of 200" in note
+    assert "2 in 'age'" in note
+    assert "3 in 'job'" in note
+    with pytest.raises(BadTable, match=r"^the held-out rows lack the column 'age'$"):
+        with_held_out(problem, held.drop(columns="age"))

@@ -141,7 +141,7 @@ def audit(model, **given):
 def test_float_labels_are_not_silently_taken_for_scores():
     with pytest.raises(InvalidInput, match="they may be labels or scores") as caught:
         audit(harsh, favorable=0)
-    assert "--output label" in str(caught.value)
+    assert "output='label'" in str(caught.value)
     said = audit(harsh, favorable=0, output="label")
     (pair,) = said.what_if().favored
     assert (pair.favored, pair.disfavored) == ("Female", "Male")

@@ -153,7 +153,7 @@ def test_an_example_names_the_column_that_flipped_it_first(two_kinds):
 
 def test_a_protected_column_under_another_name_is_asked_for_by_that_name_first(two_kinds):
     newer = people_of_two_kinds().rename(columns={"race": "origin"})
-    with pytest.raises(BadTable, match=r"rename race=origin.*fill origin=VALUE"):
+    with pytest.raises(BadTable, match=r"rename='race=origin'.*fill='origin=VALUE'"):
         limi.replay(two_kinds, by_sex(20), table=newer)
 
 
@@ -174,10 +174,10 @@ def test_findings_whose_cause_is_gone_from_the_table_are_not_asked(two_kinds):
     [
         ({"rename": {"height": "x"}}, "the run has no column 'height' to rename"),
         ({"rename": {"age": "x"}}, "'age' is renamed to 'x', but the table has no"),
-        ({"rename": ["age"]}, "--rename is 'age'; write --rename OLD=NEW"),
-        ({"rename": ["age=job", "age=sex"]}, "--rename names 'age' twice"),
+        ({"rename": ["age"]}, "rename is 'age'; write rename='OLD=NEW'"),
+        ({"rename": ["age=job", "age=sex"]}, "rename names 'age' twice"),
         ({"rename": {"age": "job", "sex": "job"}}, "two columns of the run are renamed to one"),
-        ({"fill": {"x": 1}}, "--fill gives a value for 'x', but the table has no such column"),
+        ({"fill": {"x": 1}}, "fill gives a value for 'x', but the table has no such column"),
     ],
 )
 def test_names_of_neither_table_are_refused(run, more, says):

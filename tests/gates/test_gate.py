@@ -150,7 +150,7 @@ def test_a_table_may_be_too_small_to_decide_what_is_measured_on_a_part_of_it():
 
 @pytest.mark.parametrize("max_queries", [1, 10, 82])
 def test_a_budget_that_is_too_small_for_a_single_row_is_refused(max_queries):
-    says = f"max-queries is {max_queries}; .* allow at least 83"
+    says = f"max_queries is {max_queries}; .* allow at least 83"
     with pytest.raises(InvalidInput, match=says):
         ask(flips_below(0), "uniform_rate <= 1 %", max_queries=max_queries)
     result = ask(flips_below(0), "uniform_rate <= 1 %", max_queries=83)
@@ -408,10 +408,10 @@ def test_a_baseline_and_the_rules_need_each_other(runs):
     [
         ({"error": 0.0}, "error is 0.0"),
         ({"error": 0.7}, "error is 0.7"),
-        ({"max_queries": 0}, "max-queries is 0"),
+        ({"max_queries": 0}, "max_queries is 0"),
         ({"seed": -1}, "seed is -1"),
-        ({"max_queries": None}, "max-queries"),
-        ({"max_batch": 0}, "max-batch is 0"),
+        ({"max_queries": None}, "max_queries"),
+        ({"max_batch": 0}, "max_batch is 0"),
     ],
 )
 def test_settings_that_cannot_be_are_refused(more, says):

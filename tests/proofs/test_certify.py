@@ -329,7 +329,7 @@ def test_more_bad_input_is_told(boosted):
         ({"max_boxes": 0}, "at least 1"),
         ({"seconds_each": 0.0}, "above 0"),
         ({"workers": -1}, "at least 1"),
-        ({"workers": 0}, "--no-solver"),
+        ({"workers": 0}, "solver=False"),
         ({"workers": "two"}, "must be a number"),
     ):
         with pytest.raises(InvalidInput, match=words):

@@ -21,6 +21,8 @@ from limi.system.spelling import in_python
         ("name it: --model KIND:PLACE (model= in Python)", r"name it: model='KIND:PLACE'$"),
         ("use --decision 'difference > D', or", "use decision='difference > D', or"),
         ("--protected-from FILE --key COLUMN", "^protected_from='FILE', key='COLUMN'$"),
+        ("give trust_pickle=True (--trust-pickle)", "give trust_pickle=True$"),
+        ("--rename age=years, not more", "^rename='age=years', not"),
         ("needs a --header to log in", r"a remote=Remote\(headers=...\) to log in"),
         ("use --workers 1, not max-batch", "use workers=1, not max_batch"),
         ("run limi test --twin, or add --keep", "run limi test --twin, or add keep$"),
