@@ -69,7 +69,7 @@ def test(
     ] = None,
     generator: Annotated[
         str,
-        Option(help="eigenfaces, vae, a file, pggan:FILE or python:FILE.py:NAME."),
+        Option(help="eigenfaces, vae, a file or python:FILE.py:NAME."),
         Reads("the generator", _file_of),
     ] = "eigenfaces",
     judge: Annotated[

@@ -75,11 +75,11 @@ def audit_images(
 
     `target` is a function that takes uint8 images (n, height, width, 3) and returns scores in
     [0, 1], a torch module, or KIND:PLACE. `generator` is a name (`eigenfaces`, `vae`), a file of
-    `limi images fit`, KIND:PLACE (`pggan:FILE`, `python:FILE.py:NAME`), or an object with
-    `latent_dim`, `sample_latents` and `decode`. `protected`, `truth` and `hold` name labels of
-    `images`, or map a name to a scorer: `truth` is what the decision should depend on, `hold` what
-    must not change. The `judge` sees only the result: it is an architecture (`edges`, `plain`) that
-    learns from the labels, a mapping from names to scorers, or `none`.
+    `limi images fit`, `python:FILE.py:NAME`, or an object with `latent_dim`, `sample_latents` and
+    `decode`. `protected`, `truth` and `hold` name labels of `images`, or map a name to a scorer:
+    `truth` is what the decision should depend on, `hold` what must not change. The `judge` sees
+    only the result: it is an architecture (`edges`, `plain`) that learns from the labels, a mapping
+    from names to scorers, or `none`.
 
     `step` is `least` (just across the boundary) or `mirror` (as far beyond it), `start` is
     `boundary`, `random` or images; `preset="paper"` is the paper's procedure. `plant` adds a bias

@@ -92,19 +92,13 @@ def _open(
                 "file"
             )
         return fit(text, images, rng, device=device, on_step=on_step)
-    if kind == "pggan" and place:
-        from limi.images import pggan
-        from limi.images.tried import try_generator
-
-        try_generator(text)
-        return pggan.load(place, device=device)
     if kind == "python" and place:
         from limi.models.python import attribute
 
         return _of_object(attribute(place))
     if is_file(text):
         return load(text, device=device)
-    known = (*FITTED, "pggan:FILE", "python:FILE.py:NAME", "a file of `limi images fit`")
+    known = (*FITTED, "python:FILE.py:NAME", "a file of `limi images fit`")
     raise InvalidInput(f"unknown generator {text!r}; {nearest(text, known)}")
 
 

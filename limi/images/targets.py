@@ -17,9 +17,8 @@ from urllib.parse import parse_qsl, urlencode
 import numpy as np
 
 from limi.errors import BadModel, InvalidInput, nearest, spell
-from limi.images._base import ImageArray, Images, Scorer, parts
-from limi.images.tried import try_scorer
-from limi.models import Decision
+from limi.images._base import ImageArray, Images, Scorer, ask, parts
+from limi.models import Decision, trial
 from limi.models._files import output_kind, split_options
 from limi.models._modules import evaluating
 from limi.models._scores import Outputs
@@ -30,6 +29,8 @@ from limi.types import Scores
 __all__ = ["GraphScorer", "NetworkScorer", "as_scorer", "load_scorer", "open_scorer"]
 
 _KINDS = ("python", "torch", "onnx", "scorer")
+_LIBRARIES = {"onnx": "onnxruntime", "torch": "torch"}
+_TRIED_ON = 8  # images that a file is asked about first
 _AT_ONCE = 1024  # images on the device at once
 _INPUTS = {
     "unit": (0.0, 255.0),
@@ -160,8 +161,31 @@ def load_scorer(
     trust_pickle: bool = False,
 ) -> Scorer:
     """The scorer at `KIND:PLACE`, whose file is tried in a process of its own first."""
-    try_scorer(_on_trial(text), name, shape, trust_pickle=trust_pickle)
+    library = _LIBRARIES.get(text.partition(":")[0])
+    if library is not None:  # functions are the user's own, and limi's scorers are arrays
+        trial.attempt(_Trial(_on_trial(text), name, shape, trust_pickle), library)
     return open_scorer(text, name, device=device, trust_pickle=trust_pickle)
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """A file that native code reads, opened and asked once where a crash does no harm."""
+
+    uri: str
+    name: str
+    shape: tuple[int, ...]  # of images
+    trust_pickle: bool
+
+    @property
+    def asked(self) -> str:
+        """What it is asked about."""
+        return f"{_TRIED_ON} images"
+
+    def run(self) -> None:
+        """Open it and ask it."""
+        scorer = open_scorer(self.uri, self.name, trust_pickle=self.trust_pickle)
+        rng = np.random.default_rng(0)
+        ask(scorer, rng.integers(0, 256, (_TRIED_ON, *self.shape), dtype=np.uint8), self.name)
 
 
 def _on_trial(text: str) -> str:

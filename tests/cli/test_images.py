@@ -161,7 +161,7 @@ def test_generators_and_scorers_are_fitted_to_files(limi, home, words):
     [
         (("--protected", "age"), 2, "no column 'age'"),
         (("--generator", "stylegan"), 2, "unknown generator 'stylegan'"),
-        (("--generator", "pggan:none.pth"), 2, "there is no file 'none.pth'"),
+        (("--generator", "pggan:none.pth"), 2, "unknown generator 'pggan:none.pth'"),
         (("--target", "pickle:model.pkl"), 2, "not of the form KIND:PLACE"),
         (("--images", "nowhere"), 2, "there is no file 'nowhere'"),
         (("--device", "cuda:99"), 2, "cannot be used"),

@@ -226,11 +226,11 @@ def test_what_crashes_its_reader_is_one_sentence():
 def test_a_file_is_tried_on_the_cpu_before_it_is_opened(monkeypatch, text, tried):
     seen = []
 
-    def refuse(uri, name, shape, **options):
-        seen.append((uri, shape))
+    def refuse(attempted, library):
+        seen.append((attempted.uri, attempted.shape))
         raise BadModel("refused")
 
-    monkeypatch.setattr(targets, "try_scorer", refuse)
+    monkeypatch.setattr(targets.trial, "attempt", refuse)
     with pytest.raises(BadModel, match="refused"):
         load_scorer(text, "target", SHAPE)
     assert seen == [(tried, SHAPE)]
