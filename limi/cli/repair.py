@@ -41,7 +41,7 @@ def repair(
         str, Option(help="For findings: best, strong, or paper (the paper's recipe).")
     ] = "best",
     recipe: Annotated[
-        str | None, Option(help="What is added: alone, pairs, values, copies, copies+pairs.")
+        str | None, Option(help="What is added: alone, pairs, copies, copies+pairs.")
     ] = None,
     label: Annotated[
         str | None, Option(help="Labels of findings: vote, ensemble, privileged, drop.")

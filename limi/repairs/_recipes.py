@@ -19,7 +19,6 @@ __all__ = ["RECIPES", "WITHOUT_FINDINGS", "Chosen", "Training", "choose", "get",
 Rng = np.random.Generator
 Extra = tuple[Rows, Truth]
 
-_MOST_VALUES = 4  # protected combinations under which a finding is learned
 _MOST_COPIES = 3  # other combinations under which a training row is learned
 
 
@@ -80,11 +79,6 @@ def _pairs(training: Training, chosen: Chosen, rng: Rng) -> list[Extra]:
     return [(chosen.found.rows, chosen.labels), (chosen.found.partner, chosen.labels)]
 
 
-def _values(training: Training, chosen: Chosen, rng: Rng) -> list[Extra]:
-    """Each finding as it is and under other protected combinations, with one label."""
-    return _under_others(training.schema, chosen.found.rows, chosen.labels, _MOST_VALUES, rng)
-
-
 def _copies(training: Training, chosen: Chosen, rng: Rng) -> list[Extra]:
     """Training rows again under other protected values, with their true labels; no findings."""
     schema, rows, labels = training.schema, training.rows, training.labels
@@ -117,7 +111,6 @@ WITHOUT_FINDINGS = ("copies",)
 RECIPES: dict[str, Recipe] = {
     "alone": _alone,
     "pairs": _pairs,
-    "values": _values,
     "copies": _copies,
     "copies+pairs": _both,
 }

@@ -40,7 +40,7 @@ def test_sizes_of_the_recipes():
         name: len(_recipes.mix(name, training, chosen, np.random.default_rng(0))[0]) - 30
         for name in _recipes.RECIPES
     }
-    assert added == {"alone": 12, "pairs": 24, "values": 48, "copies": 90, "copies+pairs": 114}
+    assert added == {"alone": 12, "pairs": 24, "copies": 90, "copies+pairs": 114}
 
 
 def test_copies_of_a_row_are_distinct_and_not_its_own():
