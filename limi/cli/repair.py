@@ -44,7 +44,7 @@ def repair(
         str | None, Option(help="What is added: alone, pairs, copies, copies+pairs.")
     ] = None,
     label: Annotated[
-        str | None, Option(help="Labels of findings: vote, ensemble, privileged, drop.")
+        str | None, Option(help="Labels of findings: vote, ensemble or privileged.")
     ] = None,
     fraction: Annotated[
         float | None,

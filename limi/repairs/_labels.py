@@ -15,10 +15,9 @@ from limi.types import Labels, Mask, Rows, Scores, Truth
 
 __all__ = ["POLICIES", "Policy", "decide", "settle", "vote"]
 
-Policy = Literal["vote", "ensemble", "privileged", "drop"]
+Policy = Literal["vote", "ensemble", "privileged"]
 """`vote`: what the model decides under most protected values; `ensemble`: what models decide that
-see no protected column; `privileged`: what the model decides for the privileged values; `drop`:
-the vote where the ensemble agrees, and the finding is left out where it does not."""
+see no protected column; `privileged`: what the model decides for the privileged values."""
 
 POLICIES: tuple[str, ...] = get_args(Policy)
 
@@ -32,25 +31,21 @@ def decide(
     ensemble: Callable[[], Ensemble],
     privileged: Mapping[str, float],
     decision: Rule = AS_DECIDED,
-) -> tuple[Truth, Mask]:
-    """A label for each row, and which rows are kept."""
-    kept = np.ones(len(rows), dtype=bool)
+) -> Truth:
+    """A label for each row."""
+    if policy == "ensemble":
+        return ensemble().decide(rows)
     if policy == "vote":
         if decision.kind != "favorable":
-            return settle(score, schema, rows, decision), kept
-        return vote(score, schema, rows), kept
-    if policy == "ensemble":
-        return ensemble().decide(rows), kept
-    if policy == "privileged":
-        asked = rows.copy()
-        for name, code in privileged.items():
-            asked[:, schema.position(name)] = code
-        answers = score(asked)
-        if isinstance(decision, Classes):
-            return np.asarray(decision.place(answers)), kept
-        return (answers if decision.kind == "number" else favors(answers).astype(np.int8)), kept
-    labels = vote(score, schema, rows)
-    return labels, labels == ensemble().decide(rows)
+            return settle(score, schema, rows, decision)
+        return vote(score, schema, rows)
+    asked = rows.copy()
+    for name, code in privileged.items():
+        asked[:, schema.position(name)] = code
+    answers = score(asked)
+    if isinstance(decision, Classes):
+        return np.asarray(decision.place(answers))
+    return answers if decision.kind == "number" else favors(answers).astype(np.int8)
 
 
 def vote(score: Callable[[Rows], Scores], schema: Schema, rows: Rows) -> Labels:

@@ -42,7 +42,7 @@ class MixedTable:
 
     rows: Rows
     labels: Truth
-    findings: int  # that were drawn and kept, repeated ones counted again
+    findings: int  # that were drawn, repeated ones counted again
 
 
 def n_findings(fraction: float, n_rows: int) -> int:
@@ -67,7 +67,7 @@ def mix_rows(
     else:
         n = n_findings(preset.fraction, len(training.rows))
         drawn = found[_recipes.choose(found, n, rng, replace=preset.replace)]
-        labels, kept = _labels.decide(
+        labels = _labels.decide(
             preset.label,
             score,
             training.schema,
@@ -76,6 +76,6 @@ def mix_rows(
             privileged=privileged,
             decision=decision,
         )
-        chosen = _recipes.Chosen(drawn[kept], labels[kept])
+        chosen = _recipes.Chosen(drawn, labels)
     rows, all_labels = _recipes.mix(preset.recipe, training, chosen, rng)
     return MixedTable(rows, all_labels, len(chosen))

@@ -181,7 +181,7 @@ def check_threshold(result: Result, averaging: Averaging) -> None:
 
 def check_policy(result: Result, mixing: Preset) -> None:
     """Refuse labels of findings that only models of two labels can give."""
-    if result.problem.target.rule.kind != "favorable" and mixing.label in ("ensemble", "drop"):
+    if result.problem.target.rule.kind != "favorable" and mixing.label == "ensemble":
         raise InvalidInput(
             f"findings labelled by {mixing.label!r} are either favorable or not, but the decision "
             f"here is {str(result.problem.target.rule)!r}; label them by vote or privileged "

@@ -170,8 +170,8 @@ def test_fit_receives_the_table_s_frame_and_labels(result):
     # ^ without findings, without the protected column, with findings, and on all rows
 
 
-def test_labels_by_the_privileged_value_and_by_dropping(result):
-    for label in ("privileged", "drop"):
+def test_labels_by_the_privileged_value_and_by_vote(result):
+    for label in ("privileged", "vote"):
         made = with_findings(
             result, label=label, recipe="pairs", privileged="sex=M", seeds=1, fraction=0.2
         )
