@@ -39,7 +39,7 @@ def hide_schema(schema: Schema, hidden: Collection[str]) -> Schema:
     if not hidden:
         return schema
     kept = [name for name in schema.names if name not in hidden]
-    rules = schema.enforcer.among(set(kept)) if schema.enforcer is not None else Rules()
+    rules = schema.enforcer.among(set(kept))
     columns = tuple(
         Column(name=column.name, kind="categorical", levels=(HIDDEN,))
         if column.name in hidden

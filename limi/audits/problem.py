@@ -465,10 +465,7 @@ def _agreeing(schema: Schema, rows: Rows, what: str = "rows") -> tuple[Mask, tup
 
     What goes along with a protected value cannot be told of a row that does not follow the rule.
     """
-    agrees = np.ones(len(rows), dtype=bool)
-    if schema.enforcer is None:
-        return agrees, ()
-    agrees = ~schema.enforcer.disagrees(rows)
+    agrees: Mask = ~schema.enforcer.disagrees(rows)
     left = int((~agrees).sum())
     columns = spell(repr(derived.column) for derived in schema.rules.derived)
     if not left:

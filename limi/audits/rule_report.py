@@ -105,7 +105,7 @@ def report_rules(
     schema: Schema, under: UnderRules | None, session: Session, *, comparable: bool, regions: bool
 ) -> RuleReport | None:
     """What a report says of the rules; None where there are none."""
-    if schema.enforcer is None:
+    if not schema.rules:
         return None
     protected = set(schema.protected)
     along = [schema.names[i] for i in schema.moving_index if schema.names[i] not in protected]

@@ -436,10 +436,7 @@ class _Question:
         names = [*mine, *(name for name in newer.schema.names if name not in mine)]
         codec = Codec.learn(self.read.frame, self.schema.select(names))
         rows = codec.encode(self.read.frame)
-        enforcer = codec.schema.enforcer
-        if enforcer is not None:
-            rows = rows[~enforcer.disagrees(rows)]
-        return _People(codec.schema, rows)
+        return _People(codec.schema, rows[~codec.schema.enforcer.disagrees(rows)])
 
 
 def _hold_to_run(run: Run, earlier: Problem, columns: Columns, named: Any) -> int:

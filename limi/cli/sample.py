@@ -71,7 +71,7 @@ def _draw(made: Generator, n: int, rng: np.random.Generator) -> Iterator[Rows]:
     from limi import generators
 
     enforcer = made.schema.enforcer
-    if enforcer is not None and enforcer.constraints:
+    if enforcer.constraints:
         for part in generators.draws(made, n, rng):
             yield part.rows[:n]
             n -= len(part.rows)

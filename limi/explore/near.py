@@ -153,7 +153,7 @@ class Neighbourhood:
     def _could_be(self, rows: Rows) -> Mask:
         """Who breaks no rule that the person keeps."""
         enforcer = self.schema.enforcer
-        if enforcer is None or not enforcer.constraints or not len(rows):
+        if not enforcer.constraints or not len(rows):
             return np.ones(len(rows), dtype=bool)
         from limi.table.constraints import find_broken
 

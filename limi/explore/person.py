@@ -126,8 +126,6 @@ def find_broken_rules(
     schema: Schema, row: NDArray[np.float64], among: Sequence[Constraint] | None = None
 ) -> tuple[BrokenRule, ...]:
     """The constraints that a row breaks, in their own words."""
-    if schema.enforcer is None:
-        return ()
     rules = schema.enforcer.constraints if among is None else among
     broken = find_broken(rules, row[None])[0]
     return tuple(
@@ -183,7 +181,7 @@ def describe_cells(
     """The cells of a card; without a start, nothing has changed."""
     start = row if start is None else start
     touched = {name for rule in broken for name in rule.columns}
-    whole = row if schema.enforcer is None else schema.enforcer.complete(row[None])[0]
+    whole = schema.enforcer.complete(row[None])[0]
     cells = []
     for position, column in enumerate(schema.columns):
         mine, first, should = (float(x[position]) for x in (row, start, whole))
@@ -346,7 +344,6 @@ def meet(
     def variant(number: int) -> Variant:
         closed: tuple[BrokenRule, ...] = ()
         if not questions.is_open[number]:
-            assert schema.enforcer is not None
             closed = find_broken_rules(schema, questions.asked[number], schema.enforcer.binding)
         return Variant(
             questions.label(number),

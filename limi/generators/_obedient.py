@@ -133,7 +133,6 @@ class _Weighs(_Completing):
         """ln of each row's probability; none where a derived cell is not what it should be."""
         assert isinstance(self.inner, WithDensity)
         known = self.inner.log_prob(rows[:, self._places])
-        assert self.schema.enforcer is not None
         return np.where(self.schema.enforcer.disagrees(rows), -np.inf, known)
 
 
@@ -195,7 +194,7 @@ def draws(
     so that the first rows are the same however many are wanted.
     """
     enforcer = (generator.schema if schema is None else schema).enforcer
-    if enforcer is None or not enforcer.constraints:
+    if not enforcer.constraints:
         yield Drawn(generator.decode(generator.sample_latents(n, rng)), n)
         return
     drawn = have = 0

@@ -64,7 +64,7 @@ class Packing:
     weights: Tensor  # (d, w): what a digit counts in each word
     real: tuple[int, ...]  # columns that are words of their own
     protected: tuple[int, ...]
-    enforcer: Enforcer | None = None  # of a table with rules: partners have one key
+    enforcer: Enforcer  # partners have one key
     salt: int = 0
 
     @staticmethod
@@ -113,8 +113,7 @@ class Packing:
         """(n, w) int64: equal exactly when the non-protected columns are."""
         import torch
 
-        if self.enforcer is not None:
-            rows = self.enforcer.canonical(rows)
+        rows = self.enforcer.canonical(rows)
         digits = rows - self.low
         if self.step is not None:
             digits = digits.div_(self.step).round_()
@@ -340,7 +339,7 @@ class OnDevice:
         to ask."""
         import torch
 
-        if self.schema.enforcer is not None:
+        if self.schema.rules:
             return self._ask_ruled(self.schema.enforcer, rows, tried, spend, at_once)
         matrix = self.present(rows)
         asked = matrix[:, None].repeat(1, len(tried.cells), 1)
@@ -383,7 +382,7 @@ class OnDevice:
         import torch
 
         closed, alone = None, None
-        if self.schema.enforcer is not None and self.schema.enforcer.binding:
+        if self.schema.enforcer.binding:
             closed = scores == _CLOSED
             alone = closed.sum(1) == scores.shape[1] - 1
             counts = {"closed": int(closed.sum()), "alone": int(alone.sum())}

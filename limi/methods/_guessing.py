@@ -189,9 +189,7 @@ class Learners:
 
 def _moves_along(schema: Schema) -> bool:
     """Do other cells change with protected ones? Masks are looked up for the protected alone."""
-    if schema.enforcer is None:
-        return False
-    return bool(len(np.setdiff1d(schema.enforcer.moving_index, schema.protected_index)))
+    return bool(len(np.setdiff1d(schema.moving_index, schema.protected_index)))
 
 
 def _as_log_odds(decision: Rule, answers: Scores) -> Values:

@@ -116,7 +116,7 @@ class LIMI:
         """
         session.remembers = False  # the loop knows which keys it has seen
         if session.on_device is None or np.isfinite(session.queries_left):
-            yield from self._search(session, rng, flips_only=session.schema.enforcer is None)
+            yield from self._search(session, rng, flips_only=not session.schema.rules)
         else:
             yield from self._on_device(session, session.on_device, rng)
 

@@ -78,7 +78,7 @@ def draw_uniform(schema: Schema, n: int, rng: np.random.Generator) -> tuple[Rows
     """n uniform rows that keep the rules, and the share of draws that do; none where that is less
     than one in a hundred."""
     enforcer = schema.enforcer
-    if enforcer is None or not enforcer.constraints:
+    if not enforcer.constraints:
         return complete(schema, uniform(schema, n, rng)), 1.0
     parts, drawn, kept = [np.empty((0, len(schema)))], 0, 0
     while kept < n or drawn < _ENOUGH:

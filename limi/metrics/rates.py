@@ -99,7 +99,7 @@ def measure(
     n = min(rows, measurable_rows(session.schema, len(populations), max_queries, told))
     measured, ruled = _nothing(session.schema), session.schema.rules
     plain, told_rules = _nothing(session.schema), _RuleCounts()
-    binding = session.schema.enforcer is not None and session.schema.enforcer.binds_partners
+    binding = session.schema.enforcer.binds_partners
     tables = {"real": session.rows, "held-out": held_out}
     places = measured.places
     for name in populations if n > 0 else []:
@@ -209,7 +209,6 @@ class _RuleCounts:
 
     def note_people(self, schema: Schema, name: str, checked: Checked) -> None:
         """Of people who were asked, how many break a rule, and how many have no partner."""
-        assert schema.enforcer is not None
         self.breaking[name] = int(schema.enforcer.breaks(checked.rows).sum())
         self.alone[name] = int((~checked.is_paired).sum())
 
@@ -315,7 +314,7 @@ def _can_change_alone(schema: Schema, rows: Rows, place: int) -> Mask:
     """Which rows have a partner that could exist if this protected column alone changes."""
     able = np.ones(len(rows), dtype=bool)
     enforcer = schema.enforcer
-    if enforcer is None or not enforcer.binding:
+    if not enforcer.binding:
         return able
     codes = np.array(schema.protected_codes[place])
     cells = np.full((len(codes), len(schema.protected)), np.nan)

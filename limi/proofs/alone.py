@@ -29,7 +29,7 @@ def mark_alone(people: People, near: Near) -> None:
     Where there are too many rows to look at, the proof stands: nobody there flips in any case.
     """
     enforcer = people.schema.enforcer
-    bound = () if enforcer is None else enforcer.binding
+    bound = enforcer.binding
     if not any((near.reach[list(rule.columns)] > 0).any() for rule in bound):
         return
     for person in np.flatnonzero((people.answer == Answer.PROVEN) & ~people.own.is_paired):
@@ -40,7 +40,6 @@ def mark_alone(people: People, near: Near) -> None:
 def _has_partner(people: People, near: Near, person: int) -> bool:
     """May somebody in a neighbourhood have a partner?"""
     schema = people.schema
-    assert schema.enforcer is not None
     named = sorted({column for rule in schema.enforcer.constraints for column in rule.columns})
     _, centre, low, high = part_people(schema, near, people.rows[[person]])
     for box in range(len(centre)):

@@ -54,7 +54,7 @@ def enumerate_rules(
     """
     schema = lattice.schema
     enforcer = schema.enforcer
-    if enforcer is None or not enforcer.constraints:
+    if not enforcer.constraints:
         return []
     low, high = question.boxes.low[part], question.boxes.high[part]
     rows, whole = enumerate_cell(lattice, question, part, low, high)
@@ -80,7 +80,7 @@ def _choices(
     Real-valued columns have no last code, so of those some are tried.
     """
     schema = lattice.schema
-    rules = () if schema.enforcer is None else schema.enforcer.constraints
+    rules = schema.enforcer.constraints
     named = sorted({column for rule in rules for column in rule.columns})
     lowest, highest = question.low[part], question.high[part]
     columns = [j for j in named if lowest[j] < highest[j]]

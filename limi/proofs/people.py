@@ -71,7 +71,7 @@ class People:
         self.queries = self.own.queries
         self._note(np.arange(n), self.own, Stage.PERSON)
         enforcer = self.schema.enforcer
-        self._broken = None if enforcer is None else find_broken(enforcer.constraints, self.rows)
+        self._broken = find_broken(enforcer.constraints, self.rows)
 
     def __getstate__(self) -> dict[str, Any]:
         """What is known travels between processes; the model and the rules stay where they are."""
@@ -90,8 +90,6 @@ class People:
     def keep_rules(self, person: Index, rows: Rows) -> Mask:
         """Which rows keep all constraints that their person keeps."""
         enforcer = self.schema.enforcer
-        if enforcer is None or self._broken is None:
-            return np.ones(len(rows), dtype=bool)
         broken = find_broken(enforcer.constraints, rows)
         return np.asarray(~(broken & ~self._broken[person]).any(axis=1))
 

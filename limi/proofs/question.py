@@ -56,10 +56,9 @@ def find_followed(schema: Schema) -> Mask:
     """(d,): which columns others follow by the rules, so that each value has a box of its own."""
     followed = np.zeros(len(schema), dtype=bool)
     enforcer = schema.enforcer
-    if enforcer is not None:
-        for role in enforcer.roles:
-            followed[role.moved] = True
-        followed[enforcer.trace(enforcer.derived_index.tolist())] = len(enforcer.derived_index) > 0
+    for role in enforcer.roles:
+        followed[role.moved] = True
+    followed[enforcer.trace(enforcer.derived_index.tolist())] = True
     followed[schema.protected_index] = False
     return followed
 
@@ -76,7 +75,7 @@ def ask_about(lattice: Lattice, near: Near, rows: Rows) -> Question:
     gone = np.isnan(centre)
     low_atoms = np.where(gone & ~np.isinf(near.reach), own, low_atoms)
     high_atoms = np.where(gone, own, high_atoms)
-    derived = moving[:0] if schema.enforcer is None else schema.enforcer.derived_index
+    derived = schema.enforcer.derived_index
     for fixed in (moving, derived):
         low_atoms[:, fixed] = high_atoms[:, fixed] = own[:, fixed]
     n, n_partners, _ = partners.shape
@@ -109,7 +108,6 @@ def part_people(schema: Schema, near: Near, rows: Rows) -> tuple[Index, Rows, Ro
         centre[:, j] = low[:, j] = high[:, j] = cells
     if len(followed):
         centre = complete(schema, snap(schema, centre))
-        assert schema.enforcer is not None
         derived = schema.enforcer.derived_index
         for fixed in (followed, derived):
             low[:, fixed] = high[:, fixed] = centre[:, fixed]
@@ -125,7 +123,7 @@ def make_partners(schema: Schema, near: Near, centre: Rows) -> tuple[Rows, NDArr
     made = np.repeat(centre[:, None], most, axis=1)
     there = np.zeros((len(centre), most), dtype=bool)
     enforcer = schema.enforcer
-    bound = () if enforcer is None else enforcer.binding
+    bound = enforcer.binding
     # Whether a partner could exist may change within the box; then it counts as one that may.
     changes = any((near.reach[list(constraint.columns)] > 0).any() for constraint in bound)
     for pattern, tried in kinds.items():

@@ -76,7 +76,7 @@ class Splitting:
     def is_plain(self) -> bool:
         """Are there no constraints, which may tell rows of a cell apart?"""
         enforcer = self._people.schema.enforcer
-        return enforcer is None or not enforcer.constraints
+        return not enforcer.constraints
 
     def begin(self) -> Frontier:
         """Bounds of whole neighbourhoods, and a short search where they do not decide."""
@@ -236,7 +236,7 @@ class Splitting:
     def _may_close(self) -> bool:
         """May a partner exist for one row of a cell and not for another?"""
         enforcer = self._people.schema.enforcer
-        return enforcer is not None and bool(enforcer.binding)
+        return bool(enforcer.binding)
 
     def _try_cell(self, cells: Frontier, at: int) -> bool:
         """Is it known of a cell that none of its rows flips? Tries rows until one does."""

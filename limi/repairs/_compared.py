@@ -126,7 +126,7 @@ class Comparison:
     @property
     def has_rules(self) -> bool:
         """May a partner be another row because of the rules, so that there are two questions?"""
-        return self.schema.enforcer is not None and self.schema.enforcer.binds_partners
+        return self.schema.enforcer.binds_partners
 
     def figures(
         self, target: Scorer, rows: Rows, truth: Truth, asked: int, scores: Scores

@@ -255,7 +255,7 @@ class Yardstick:
             **{
                 f"{name}_only_protected": self._rate(target, name, schema.unruled)
                 for name in ("real", "natural")
-                if schema.enforcer is not None and schema.enforcer.binds_partners
+                if schema.enforcer.binds_partners
             },
         }
 

@@ -257,7 +257,7 @@ class _Builder:
         return len(self.target.shown.schema)
 
     @property
-    def enforcer(self) -> Enforcer | None:
+    def enforcer(self) -> Enforcer:
         return self.schema.enforcer
 
     @property
@@ -272,7 +272,7 @@ class _Builder:
     @property
     def moved(self) -> list[int]:
         """Columns with roles that the model takes."""
-        roles = [] if self.enforcer is None else self.enforcer.roles
+        roles = self.enforcer.roles
         return list(dict.fromkeys(role.moved for role in roles))
 
     @property
@@ -284,7 +284,6 @@ class _Builder:
     def _things(self, position: int) -> tuple[Index, Rows]:
         """Of a column with roles: the thing that each level is, and (bases, levels) the levels
         under the first value that stand for it."""
-        assert self.enforcer is not None
         levels = self._codes(position)[: self.schema.columns[position].size]
         roles = [role for role in self.enforcer.roles if role.moved == position]
         thing = np.arange(len(levels))
@@ -306,7 +305,6 @@ class _Builder:
 
     def _named(self, position: int) -> set[float]:
         """Levels under the first value that a role names as one thing with others."""
-        assert self.enforcer is not None
         found = set()
         names = self.schema.names
         for told in self.schema.rules.roles:
@@ -324,15 +322,12 @@ class _Builder:
 
     def follow(self) -> list[dict[str, Any]]:
         """Lookups of what goes along: roles, then derived columns."""
-        if self.enforcer is None:
-            return []
         found = [self._role(position) for position in self.moved]
         found += [self._derived(each) for each in self.enforcer.moving_derived]
         return [one for one in found if one]
 
     def _role(self, position: int) -> dict[str, Any]:
         """The level of a column in every partner, by its level."""
-        assert self.enforcer is not None
         if position >= self.width:
             return {}
         sizes = [len(self._things(column)[1]) for column in self.moved]
@@ -378,7 +373,7 @@ class _Builder:
         """Lookups of partners that break a rule, and sentences on rules that were not heard."""
         found: list[dict[str, Any]] = []
         notes = []
-        for constraint in () if self.enforcer is None else self.enforcer.binding:
+        for constraint in self.enforcer.binding:
             by = self._free(constraint.columns)
             grid = self._grid(by)
             if grid is None:

@@ -191,7 +191,7 @@ def query_cost(schema: Schema, rows: Rows, known: Distinct) -> NDArray[np.int64]
     where a row's own protected values are not one of the combinations."""
     cost = mixture_counts(schema, rows)
     cost[known.first] += len(schema.combinations)
-    if schema.enforcer is not None and schema.enforcer.binding:
+    if schema.enforcer.binding:
         _, is_open = expand(schema, rows[known.first], schema.combinations)
         if is_open is not None:
             cost[known.first] -= (~is_open).sum(axis=1)
@@ -421,7 +421,7 @@ class _Verdicts:
 
 def _may_close(schema: Schema) -> bool:
     """May a rule forbid to ask for a partner?"""
-    return schema.enforcer is not None and bool(schema.enforcer.binding)
+    return bool(schema.enforcer.binding)
 
 
 def find_causes(

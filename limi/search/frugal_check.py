@@ -307,7 +307,7 @@ def _verdicts(
 def _find_closed(schema: Schema, rows: Rows) -> NDArray[np.bool_]:
     """(n, K): which combinations of rows would break a rule."""
     nothing = np.zeros((len(rows), len(schema.combinations)), dtype=bool)
-    if schema.enforcer is None or not schema.enforcer.binding:
+    if not schema.enforcer.binding:
         return nothing
     _, is_open = expand(schema, rows, schema.combinations)
     return nothing if is_open is None else ~is_open

@@ -124,7 +124,7 @@ class Session:
     @property
     def is_plain(self) -> bool:
         """Are rows and findings all that is counted, and has the table no rules?"""
-        plain = self.schema.enforcer is None and not self.frugal and not self.keep_scores
+        plain = not self.schema.rules and not self.frugal and not self.keep_scores
         return plain and not self.watch.limited and not np.isfinite(self.queries_left)
 
     def look_up(self, rows: Rows, *, as_if: bool = False) -> Checked:
@@ -247,7 +247,7 @@ class Session:
     def find_broken(self, rows: Any) -> Any:
         """Which rows break a rule of the table; None where there are no such rules."""
         enforcer = self.schema.enforcer
-        return None if enforcer is None or not enforcer.constraints else enforcer.breaks(rows)
+        return None if not enforcer.constraints else enforcer.breaks(rows)
 
     def find_refused(self, rows: Any) -> Any:
         """Which of these proposed rows break a rule, and count them; None where none does."""

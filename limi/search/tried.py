@@ -112,7 +112,7 @@ def mixture_counts(schema: Schema, rows: Rows) -> NDArray[np.int64]:
     stray = np.flatnonzero(schema.combination_of(rows) < 0)
     left = schema.places_of(rows[stray]) == LEFT
     counts[stray] = np.prod(_sizes(schema) + left, axis=1) - len(schema.combinations)
-    if schema.enforcer is not None and schema.enforcer.binding and len(schema.protected) > 1:
+    if schema.enforcer.binding and len(schema.protected) > 1:
         patterns = stray_patterns(schema.places_of(rows[stray]))
         for pattern in np.unique(patterns):
             here = stray[patterns == pattern]

@@ -73,7 +73,10 @@ class Enforcer:
 
     @cached_property
     def moving_index(self) -> Index:
-        """Positions of all columns in which a partner may differ from its row, ascending."""
+        """Positions of all columns in which a partner may differ from its row: with rules in
+        ascending order, without them the protected ones as they are named."""
+        if not self._schema.rules:
+            return self._schema.protected_index
         moving = {*self._schema.protected_index.tolist(), *(role.moved for role in self.roles)}
         for derived in self._derived:
             if moving & set(derived.sources):
@@ -181,7 +184,8 @@ class Enforcer:
         index = self._schema.protected_index
         changed = self.canonical(rows)
         changed = _copy(changed) if changed is rows else changed
-        changed[:, index] = where(cells != cells, rows[:, index], cells)
+        left = cells != cells
+        changed[:, index] = where(left, rows[:, index], cells) if left.any() else cells
         return self._follow(changed)
 
     def expand(self, rows: Any, cells: Any) -> Any:

@@ -327,7 +327,7 @@ class _Chooser:
 def _holds_everywhere(schema: Schema, derived: Derived, rows: Rows) -> bool:
     """Is a column derived so in every row, and not only in those that were looked at?"""
     enforcer = replace(schema, rules=Rules(derived=(derived,))).enforcer
-    return enforcer is not None and not enforcer.disagrees(rows).any()
+    return not enforcer.disagrees(rows).any()
 
 
 def _recount(schema: Schema, one: _Suggestion, rows: Rows, looked: Rows) -> _Suggestion:

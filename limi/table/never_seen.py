@@ -105,8 +105,6 @@ def find_never_seen(schema: Schema, rows: Rows) -> NeverSeen | None:
 def _ruled(schema: Schema) -> set[int]:
     """Positions of the protected columns, and of those that the rules of the table see to."""
     enforcer = schema.enforcer
-    if enforcer is None:
-        return set(schema.protected_index.tolist())
     bound = {position for constraint in enforcer.binding for position in constraint.columns}
     return bound | set(enforcer.moving_index.tolist())
 

@@ -21,17 +21,12 @@ __all__ = ["change", "change_where_possible", "complete", "distinct_questions", 
 
 def complete(schema: Schema, rows: Any) -> Any:
     """Rows with their derived cells computed; arrays and tensors alike."""
-    return rows if schema.enforcer is None else schema.enforcer.complete(rows)
+    return schema.enforcer.complete(rows)
 
 
 def change(schema: Schema, rows: Rows, cells: NDArray[np.float64]) -> Rows:
     """Each row with protected cells (n, p) of its own; a NaN leaves the row's value."""
-    if schema.enforcer is not None:
-        changed: Rows = schema.enforcer.change(rows, cells)
-        return changed
-    changed, index = rows.copy(), schema.protected_index
-    left = np.isnan(cells)
-    changed[:, index] = np.where(left, rows[:, index], cells) if left.any() else cells
+    changed: Rows = schema.enforcer.change(rows, cells)
     return changed
 
 
@@ -40,9 +35,7 @@ def change_where_possible(
 ) -> tuple[Rows, Index]:
     """The partners with these protected cells that could exist, and whose they are."""
     changed = change(schema, rows, cells)
-    is_open = None
-    if schema.enforcer is not None:
-        is_open = schema.enforcer.find_open(rows, changed[:, None])
+    is_open = schema.enforcer.find_open(rows, changed[:, None])
     if is_open is None:
         return changed, np.arange(len(rows))
     there = np.flatnonzero(is_open[:, 0])
@@ -54,18 +47,13 @@ def expand(
 ) -> tuple[Rows, NDArray[np.bool_] | None]:
     """(n, G, d): each row with each of these protected cells (G, p), where a NaN leaves its own;
     and which of them may be asked, None for all."""
-    if schema.enforcer is not None:
-        asked = schema.enforcer.expand(rows, cells)
-        return asked, schema.enforcer.find_open(rows, asked)
-    asked = np.repeat(rows, len(cells), axis=0).reshape(len(rows), len(cells), -1)
-    index, left = schema.protected_index, np.isnan(cells)
-    asked[:, :, index] = np.where(left, asked[:, :, index], cells) if left.any() else cells
-    return asked, None
+    asked = schema.enforcer.expand(rows, cells)
+    return asked, schema.enforcer.find_open(rows, asked)
 
 
 def distinct_questions(schema: Schema, rows: Rows) -> Distinct:
     """Rows of which the same is asked: those of one key, unless they break different rules."""
-    if schema.enforcer is None or not schema.enforcer.binding:
+    if not schema.enforcer.binding:
         return distinct(schema, rows)
     words = row_keys = keys(schema, rows)
     broken = schema.enforcer.find_broken(rows)

@@ -91,8 +91,7 @@ def keys(schema: Schema, rows: Rows) -> Keys:
     role count as what they are under the first protected value.
     """
     packing = _packing(schema)
-    if schema.enforcer is not None:
-        rows = schema.enforcer.canonical(rows)
+    rows = schema.enforcer.canonical(rows)
     codes = rows if packing.plain else np.rint((rows - schema.low) / packing.unit)
     sums = packing.sum_up(codes)
     if any(np.isnan(total.sum()) for total in sums):

@@ -98,7 +98,7 @@ def _require_input(name: str, rule: str, target: str) -> None:
 def require_kept(schema: Schema, rows: Rows) -> None:
     """InvalidInput where the table itself does not keep the rules of its schema."""
     enforcer = schema.enforcer
-    if enforcer is None or not len(rows):
+    if not len(rows):
         return
     constraints = enforcer.constraints
     broken = find_broken(constraints, rows)
@@ -132,10 +132,7 @@ def _describe_broken(constraint: Constraint, count: int, schema: Schema, rows: R
 
 
 def _require_derived(schema: Schema, rows: Rows) -> None:
-    enforcer = schema.enforcer
-    if enforcer is None:
-        return
-    whole = enforcer.complete(rows)
+    whole = schema.enforcer.complete(rows)
     for derived in schema.rules.derived:
         position = schema.position(derived.column)
         held, computed = rows[:, position], whole[:, position]

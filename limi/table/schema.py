@@ -272,27 +272,25 @@ class Schema:
         wanted = set(names)
         kept = [p for p in self.protected if p in wanted]
         codes = [self.protected_codes[self.protected.index(p)] for p in kept]
-        rules = self.enforcer.among(wanted) if self.enforcer is not None else self.rules
+        rules = self.enforcer.among(wanted)
         columns = tuple(self[name] for name in names)
         return Schema(columns, tuple(kept), tuple(codes), rules, self.guessed & wanted)
 
     # -- rules --------------------------------------------------------------------------
 
     @cached_property
-    def enforcer(self) -> Enforcer | None:
-        """The rules at work; None where there are none."""
-        return Enforcer(self) if self.rules else None
+    def enforcer(self) -> Enforcer:
+        """The rules at work; without rules it leaves every row as it is."""
+        return Enforcer(self)
 
     @cached_property
     def moving_index(self) -> Index:
         """Positions of the columns in which a partner may differ from its row."""
-        return self.protected_index if self.enforcer is None else self.enforcer.moving_index
+        return self.enforcer.moving_index
 
     @cached_property
     def key_index(self) -> Index:
         """Positions of the columns that tell rows apart: neither protected nor derived."""
-        if self.enforcer is None:
-            return self.free_index
         return self.free_index[~np.isin(self.free_index, self.enforcer.derived_index)]
 
     @cached_property

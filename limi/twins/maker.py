@@ -70,7 +70,7 @@ class TwinMaker:
         """
         twins = self._draw(rows, goals, rng)
         enforcer = self.schema.enforcer
-        if enforcer is None or not enforcer.constraints:
+        if not enforcer.constraints:
             return twins
         own = find_broken(enforcer.constraints, rows)
         left = np.arange(len(rows))
@@ -102,13 +102,13 @@ class TwinMaker:
             latents[:, position] = ndtri(_bend(shares, knots, own, goals))
         goal = self.groups.move(rows, own, goals, values)
         enforcer = self.schema.enforcer
-        if enforcer is not None and enforcer.roles:
+        if enforcer.roles:
             # A kept column keeps the thing that it says: a Wife's twin is a Husband.
             goal = np.asarray(enforcer.change(rows, goal[:, self.schema.protected_index]))
         latents[:, fixed] = self.generator.encode(goal, wanted)[:, fixed]
         twins = self.generator.decode(latents)
         twins[:, fixed] = goal[:, fixed]
-        return twins if enforcer is None else np.asarray(enforcer.complete(twins))
+        return np.asarray(enforcer.complete(twins))
 
 
 def learn(

@@ -13,7 +13,7 @@ def average(score, schema, rows, combinations, weights):
         total = counted = 0.0
         for cells, weight in zip(combinations, weights, strict=True):
             partner = change(schema, row[None], np.array([cells]))
-            if schema.enforcer is not None and schema.enforcer.breaks(partner)[0]:
+            if schema.enforcer.breaks(partner)[0]:
                 continue
             total += weight * score(partner)[0]
             counted += weight

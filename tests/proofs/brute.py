@@ -29,8 +29,6 @@ def rows_near(schema: Any, near: dict[str, Any], person: np.ndarray) -> np.ndarr
             values = [round(v, 9) for v in values if low - 1e-9 <= v <= high + 1e-9]
         choices.append(values)
     rows = complete(schema, np.array(list(itertools.product(*choices)), dtype=float))
-    if schema.enforcer is None:
-        return rows
     broken = find_broken(schema.enforcer.constraints, rows)
     own_broken = find_broken(schema.enforcer.constraints, person[None])
     return rows[~(broken & ~own_broken).any(axis=1)]

@@ -305,9 +305,18 @@ def test_a_derived_column_cannot_be_protected():
     )
 
 
-def test_no_rules_is_no_enforcer():
+def test_without_rules_only_protected_cells_change_and_nothing_is_refused():
     plain = Schema(COLUMNS).protect(["sex"])
-    assert plain.enforcer is None
+    rows = uniform(plain, 50, np.random.default_rng(0))
+    enforcer = plain.enforcer
+    assert enforcer.complete(rows) is enforcer.canonical(rows) is rows
+    assert not (enforcer.disagrees(rows) | enforcer.breaks(rows)).any()
+    assert not enforcer.binds_partners
+    asked = enforcer.expand(rows, plain.combinations)
+    assert enforcer.find_open(rows, asked) is None
+    expected = np.repeat(rows[:, None], len(plain.combinations), axis=1)
+    expected[:, :, plain.protected_index] = plain.combinations
+    np.testing.assert_array_equal(asked, expected)
     assert plain.unruled is plain
     assert not Rules()
     assert GRADE in RULES.in_order

@@ -150,7 +150,7 @@ class MapView(View):
 
     def _latent_names(self, width: int) -> list[str]:
         schema = self.x.schema
-        derived = set() if schema.enforcer is None else set(schema.enforcer.derived_index.tolist())
+        derived = set(schema.enforcer.derived_index.tolist())
         names = [name for p, name in enumerate(schema.names) if p not in derived]
         if len(names) == width:
             return names
