@@ -10,6 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, NoReturn, cast
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
+from rich.text import Text
 
 from limi.errors import FailedWrite
 from limi.system.shown import clean_lines, to_json
@@ -19,8 +20,8 @@ if TYPE_CHECKING:
     from limi.search.engine import Progress as RunProgress
 
 __all__ = [
-    *("announce", "command_line", "err", "out", "print_json", "print_text", "run_progress"),
-    "steps",
+    *("announce", "command_line", "err", "out", "print_json", "print_text", "print_wide"),
+    *("run_progress", "steps"),
 ]
 
 
@@ -109,6 +110,12 @@ def print_text(text: str) -> None:
     """Lines on standard output, exactly as they are but for what would steer a terminal."""
     _stdout.write(clean_lines(text))
     _stdout.flush()
+
+
+def print_wide(shown: RenderableType, width: int) -> None:
+    """Lines of so many characters, which may be more than the terminal or a pipe is wide."""
+    for line in out.render_lines(shown, out.options.update(width=width), pad=False):
+        out.print(Text.assemble(*((part.text, part.style or "") for part in line)), soft_wrap=True)
 
 
 def command_line(answers: Sequence[str] = ()) -> str:

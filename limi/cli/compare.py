@@ -209,7 +209,7 @@ def _show(title: str, lines: Sequence[ComparedRun], width: int | None) -> None:
         shown.add_row(*page.cells(line))
     needed = Measurement.get(_console.out, _console.out.options.update(width=10_000), shown).maximum
     if needed <= (width or _console.out.width):
-        _console.out.print(shown, width=needed)
+        _console.print_wide(shown, needed)
     else:
         for line in lines:
             name, *cells = page.cells(line)

@@ -30,6 +30,7 @@ __all__ = ["Interval", "Intervals", "Picture", "Plots", "Scatter"]
 _WIDTH = 640  # of a picture, in its own units
 _LINE, _TRACK, _GAP = 17, 20, 10  # heights of a line of words, of a bar, and between two of them
 _LETTERS = 84  # of a line of words
+_LABEL = 40  # letters of a line beside or above axes of matplotlib
 _SIDE = 360  # of the frame of a scatter
 _MARGIN = 48
 _ACCENT = "#2f6fde"  # of marks; it reads on white and on black
@@ -114,13 +115,13 @@ class Intervals(Picture):
         below = [100 * (line.estimate - line.low) for line in self.lines]
         above = [100 * (line.high - line.estimate) for line in self.lines]
         ax.errorbar(estimates, list(places), xerr=[below, above], fmt="o", capsize=3, color=_ACCENT)
-        ax.set_yticks(list(places), [textwrap.fill(_spell(one.label), 40) for one in self.lines])
+        ax.set_yticks(list(places), [_wrap(one.label) for one in self.lines])
         ax.invert_yaxis()
         ax.set_xlim(left=0)
         ax.set_xlabel("% of rows that flip, with 95 % interval")
         if self.average is not None:
             ax.axvline(100 * self.average, linestyle="--", color="gray", linewidth=1)
-        ax.set_title(_spell(self.title), loc="left")
+        ax.set_title(_wrap(self.title), loc="left", fontsize="medium")
         return ax
 
 
@@ -189,7 +190,7 @@ class Scatter(Picture):
             ax.axvline(self.edge, linestyle="--", color="gray", linewidth=1)
         ax.set_xlabel(_spell(self.across))
         ax.set_ylabel(_spell(self.up))
-        ax.set_title(_spell(self.title), loc="left")
+        ax.set_title(_wrap(self.title), loc="left", fontsize="medium")
         return ax
 
 
@@ -281,6 +282,11 @@ def _spell(words: str) -> str:
     return clean(words)
 
 
+def _wrap(words: str) -> str:
+    """Words in lines that leave room for the axes."""
+    return textwrap.fill(_spell(words), _LABEL)
+
+
 def _text(x: float, y: float, words: str, anchor: str = "start", *, faint: bool = False) -> str:
     opacity = ' fill-opacity=".72"' if faint else ""
     return (
@@ -310,7 +316,7 @@ def _axes(ax: Any) -> Any:
     if "matplotlib.pyplot" in _loaded():
         import matplotlib.pyplot as plt
 
-        return plt.subplots()[1]
+        return plt.subplots(layout="constrained")[1]
     # Without pyplot nothing decides where windows open; the figure is `ax.figure`.
     return Figure(layout="constrained").subplots()
 

@@ -407,17 +407,26 @@ def test_fit_and_sample(folder, limi):
     assert "not a generator file" in err
 
 
+METHODS = ["natural", "themis", "real"]
+
+
 def test_compare_shows_methods_side_by_side(folder, limi):
     options = ["--methods", "natural,themis,real", "--max-queries", "1500", "--html", "c.html"]
     words = ["compare", *FULL[1:10], *options]
     code, out, err = limi(*words, "--json")
     assert code == 0, err
     lines = json.loads(out)["methods"]
-    assert [line["method"] for line in lines] == ["natural", "themis", "real"]
+    assert [line["method"] for line in lines] == METHODS
     assert all(line["queries"] <= 1500 for line in lines)
     assert all(line["findings"] > 0 for line in lines)
     assert "natural" in (folder / "c.html").read_text()
-    assert limi(*words)[0] == 0
+    code, out, _ = limi(*words, "--width", "160")  # into a pipe
+    assert code == 0
+    table = [s for s in out.splitlines() if s.startswith(("method", *METHODS)) and "  " in s]
+    assert len(table) == 4
+    assert "\u2026" not in out
+    assert all(line.startswith(name) for line, name in zip(table[1:], METHODS, strict=True))
+    assert len({len(line.rstrip()) for line in table}) == 1  # all columns, aligned at the right
     code, _, err = limi(*words[:-5], "natural,thems", "--max-queries", "1500")
     assert code == 2
     assert "did you mean 'themis'" in err

@@ -102,6 +102,28 @@ def test_matplotlib_draws_the_same_numbers():
     assert PICTURES["where"].draw(ax.figure.add_subplot()).get_ylim()[0] > 0
 
 
+@pytest.mark.parametrize("name", PICTURES)
+def test_no_word_of_a_drawing_is_cut(name):
+    import matplotlib.pyplot as plt
+
+    long = "hours_per_week at least 45 and education is Bachelors, Masters or Doctorate " * 2
+    picture = dataclasses.replace(PICTURES[name], title=long)
+    if name != "pairs":
+        picture = dataclasses.replace(
+            picture, lines=tuple(dataclasses.replace(one, label=long) for one in picture.lines)
+        )
+    ax = picture.draw()  # with pyplot loaded, on its figure
+    figure = ax.figure
+    figure.canvas.draw()
+    bounds = figure.bbox
+    for words in (*ax.get_yticklabels(), ax._left_title, ax.xaxis.label):
+        box = words.get_window_extent()
+        assert bounds.x0 <= box.x0 + 1, words
+        assert box.x1 <= bounds.x1 + 1, words
+        assert box.y1 <= bounds.y1 + 1, words
+    plt.close(figure)
+
+
 # --- the bar of a notebook -----------------------------------------------------------------------
 
 
