@@ -143,7 +143,7 @@ def facts(summary: Summary) -> list[tuple[str, str]]:
         *told,
         ("Gap between the groups, in points", f"{100 * abs(first.gap):.1f}"),
     ]
-    if math.isfinite(first.coverage):
+    if first.coverage is not None:
         told.append(("Part that twins account for", f"{100 * first.coverage:.0f} %"))
     if twins.placebo is not None:
         told.append(
@@ -202,7 +202,7 @@ def _way(twins: Twins, direction: Direction) -> Way:
 
 def _doubt(direction: Direction) -> str:
     """What stands behind rates that do not account for the gap."""
-    measured = direction.well_measured or not math.isfinite(direction.coverage)
+    measured = direction.well_measured or direction.coverage is None
     return "" if measured else " This is not measured well."
 
 
@@ -238,7 +238,7 @@ def _lines(twins: Twins) -> tuple[list[Line], str]:
 
 def _of_the_gap(way: Direction) -> str:
     """The part of the gap that twins account for, marked where it is not measured well."""
-    if not math.isfinite(way.coverage):
+    if way.coverage is None:
         return "no gap"
     return f"{100 * way.coverage:.0f}" + ("" if way.well_measured else ", not well")
 
@@ -269,7 +269,7 @@ def _evidence(twins: Twins, direction: Direction) -> str:
 
 
 def _coverage(direction: Direction) -> str:
-    if not math.isfinite(direction.coverage):
+    if direction.coverage is None:
         return "the two groups are decided favorably about as often, so there is no gap to explain"
     return f"these twins account for {100 * direction.coverage:.0f} % of the gap between the groups"
 
@@ -291,9 +291,9 @@ def _carried(direction: Direction) -> str:
     return f"The {direction.carried} are carried by {', '.join(shares)}."
 
 
-def _plus_minus(error: float) -> str:
+def _plus_minus(error: float | None) -> str:
     """A standard error of a share, where there is one."""
-    if not math.isfinite(error):
+    if error is None:
         return ""
     return f" (+/- {100 * error:.0f})" if error >= 0.005 else " (+/- under 1)"
 
@@ -404,7 +404,7 @@ def _caution(twins: Twins) -> str:
         "Twins are statistical counterparts under an order of the columns. They show what the "
         f"model does with values that go together in this table, not what {names} causes."
     )
-    known = [d.agreement for d in twins.directions if math.isfinite(d.agreement)]
+    known = [d.agreement for d in twins.directions if d.agreement is not None]
     if known:
         told += (
             " Single pairs are illustrations: another draw would change the verdict for "

@@ -288,7 +288,7 @@ def _answer_blind(summary: Summary) -> Answer:
     if first.losses.estimate > first.gains.estimate:
         rate, own, other = first.losses, "favorably", "unfavorably"
     shown = percent(rate)
-    if math.isfinite(first.coverage) and not first.well_measured:
+    if first.coverage is not None and not first.well_measured:
         alone = (
             f"not measured well, because these twins account for {100 * first.coverage:.0f} % of "
             f"the gap between the groups; {alone}"

@@ -42,7 +42,7 @@ class Carrier:
 
     columns: tuple[str, ...]
     share: float
-    error: float  # its standard error
+    error: float | None  # its standard error; unknown for one person
 
 
 @dataclass(frozen=True)
@@ -80,10 +80,10 @@ class Direction:
     net: float  # gains less losses
     gap: float  # favorable decisions of the goal's people less those of the group's
     gap_error: float  # its standard error
-    coverage: float  # net / gap; NaN where the gap is no larger than chance makes it
+    coverage: float | None  # net / gap; None where the gap is no larger than chance makes it
     no_twin: int = 0  # people for whom every draw broke a constraint; not among the n
-    fit_error: float = math.nan  # standard deviation of the gains over tables drawn again
-    agreement: float = math.nan  # chance that two draws of a person's twin give the same verdict
+    fit_error: float | None = None  # standard deviation of the gains over tables drawn again
+    agreement: float | None = None  # chance that two draws of a person's twin give the same verdict
     sure: Rate | None = None  # people whose verdict changes in nearly all draws
     carried: Literal["gains", "losses"] = "gains"  # the more frequent: what follows is about them
     orders: tuple[float, ...] = ()  # their share with the columns in other orders
@@ -95,7 +95,8 @@ class Direction:
     @property
     def well_measured(self) -> bool:
         """Do these twins account for the gap between the groups? Unknown counts as no."""
-        return WELL_MEASURED[0] <= self.coverage <= WELL_MEASURED[1]
+        known = self.coverage
+        return known is not None and WELL_MEASURED[0] <= known <= WELL_MEASURED[1]
 
 
 @dataclass(frozen=True)
@@ -148,13 +149,12 @@ class Twins:
 def _direction(tree: Mapping[str, Any]) -> Direction:
     return Direction(
         **dict(tree)
-        | {name: _number(tree[name]) for name in ("coverage", "fit_error", "agreement")}
         | {name: _must(tree[name]) for name in ("gap", "gap_error", "net")}
         | {"gains": _rate(tree["gains"]), "losses": _rate(tree["losses"])}
         | {"orders": tuple(map(_must, tree["orders"])), "sure": _known(tree["sure"])}
         | {
             "carriers": tuple(
-                Carrier(tuple(c["columns"]), _must(c["share"]), _number(c["error"]))
+                Carrier(tuple(c["columns"]), _must(c["share"]), c["error"])
                 for c in tree["carriers"]
             ),
             "kept": tuple(
@@ -167,16 +167,12 @@ def _direction(tree: Mapping[str, Any]) -> Direction:
 
 def _rate(tree: Mapping[str, Any]) -> Rate:
     ends = {name: _must(tree[name]) for name in ("low", "high")}
-    return Rate(**dict(tree) | ends | {"estimate": _number(tree["estimate"])})
+    estimate = math.nan if tree["estimate"] is None else tree["estimate"]
+    return Rate(**dict(tree) | ends | {"estimate": estimate})
 
 
 def _known(tree: Mapping[str, Any] | None) -> Rate | None:
     return None if tree is None else _rate(tree)
-
-
-def _number(value: float | None) -> float:
-    """A number that may be unknown."""
-    return math.nan if value is None else value
 
 
 def _must(value: float | None) -> float:

@@ -401,10 +401,10 @@ class _Inquiry:
     ) -> tuple[Carrier, ...]:
         n, names = len(shares), self.schema.names
         errors = (
-            shares.std(axis=0, ddof=1) / math.sqrt(n) if n > 1 else np.full(len(groups), np.nan)
+            (shares.std(axis=0, ddof=1) / math.sqrt(n)).tolist() if n > 1 else [None] * len(groups)
         )
         told = [
-            Carrier(tuple(names[j] for j in columns), float(share), float(error))
+            Carrier(tuple(names[j] for j in columns), float(share), error)
             for columns, share, error in zip(groups, shares.mean(axis=0), errors, strict=True)
         ]
         return tuple(sorted(told, key=lambda carrier: -round(carrier.share, 6)))
@@ -492,7 +492,7 @@ class _Inquiry:
             net=net,
             gap=gap,
             gap_error=gap_error,
-            coverage=net / gap if abs(gap) > _CLEAR * gap_error else math.nan,
+            coverage=net / gap if abs(gap) > _CLEAR * gap_error else None,
             no_twin=way.no_twin,
             fit_error=errors[0],
             orders=_of_everyone(way),
@@ -513,13 +513,13 @@ class _Inquiry:
             moved=self._moved(way),
         )
 
-    def _fit_errors(self, way: _Way) -> tuple[float, float]:
+    def _fit_errors(self, way: _Way) -> tuple[float, float] | tuple[None, None]:
         """Standard deviations of gains and of losses over tables drawn again.
 
         What varies from person to person alone is taken out: it is in the exact interval already.
         """
         if len(way.again) < 2:
-            return math.nan, math.nan
+            return None, None
         verdicts = np.array(way.again)
         # A table of fewer rows varies more, by the root of their number.
         scale = math.sqrt(self._refit_rows / len(self.table))
@@ -557,14 +557,16 @@ def _spread(changed: Mask) -> float:
     return math.sqrt(max(0.0, float(total - own)))
 
 
-def _like(changed: Mask, hits: int, n: int, fit_error: float) -> Rate:
+def _like(changed: Mask, hits: int, n: int, fit_error: float | None) -> Rate:
     """A share with columns kept; fits move it as they move the one without, at its size."""
+    if fit_error is None:
+        return _widened(hits, n, None)
     usual, share = float(changed.mean()), hits / max(n, 1)
     most = math.sqrt(usual * (1 - usual)) or 1.0
     return _widened(hits, n, fit_error * min(1.0, math.sqrt(share * (1 - share)) / most))
 
 
-def _widened(hits: int, n: int, fit_error: float) -> Rate:
+def _widened(hits: int, n: int, fit_error: float | None) -> Rate:
     """A share whose interval has people, draws and the table in it that twins were learned from.
 
     Half of the exact interval and of that of the fits are added as independent errors are.
@@ -572,7 +574,7 @@ def _widened(hits: int, n: int, fit_error: float) -> Rate:
     from scipy.special import stdtrit  # late: it takes 0.15 s
 
     rate = rate_of(hits, n)
-    if not math.isfinite(fit_error) or not n:
+    if fit_error is None or not n:
         return rate
     low, high = clopper_pearson(hits, n)
     reach = float(stdtrit(REFITS - 1, 0.975)) * fit_error
@@ -594,10 +596,10 @@ def _reaching(rate: Rate, missing: float) -> Rate:
     return replace(rate, low=max(0.0, low), high=min(1.0, high))
 
 
-def _agree(verdicts: NDArray[np.int8] | None) -> tuple[float, Rate | None]:
+def _agree(verdicts: NDArray[np.int8] | None) -> tuple[float | None, Rate | None]:
     """The chance that two draws of a person agree, and how many people nearly all draws change."""
     if verdicts is None or not len(verdicts):
-        return math.nan, None
+        return None, None
     draws = verdicts.shape[1]
     counts = np.stack([(verdicts == kind).sum(axis=1) for kind in (-1, 0, 1)])
     pairs = (counts * (counts - 1)).sum(axis=0) / (draws * (draws - 1))

@@ -582,7 +582,7 @@ def twins(
         n_carried=300,
         carriers=(
             Carrier(("marital_status", "relationship"), 0.6, 0.02),
-            Carrier(("capital_gain",), 0.3, math.nan),
+            Carrier(("capital_gain",), 0.3, None),
             Carrier(tuple(HOSTILE), 0.15, 0.02),
             Carrier(("occupation",), -0.05, 0.01),
         ),
@@ -605,7 +605,7 @@ def twins(
         no_twin=12,
     )
     even = dataclasses.replace(
-        there, gap=0.001, coverage=math.nan, carriers=(), kept=(), orders=(), agreement=math.nan
+        there, gap=0.001, coverage=None, carriers=(), kept=(), orders=(), agreement=None
     )
     fields = tuple((name, value, "Husband") for name, value in [*ADULT.items(), (HOSTILE[0], "")])
     return Twins(

@@ -1,7 +1,6 @@
 """The twin question in words: what is said, and what never is."""
 
 import dataclasses
-import math
 
 import pytest
 
@@ -126,7 +125,7 @@ def test_the_bars_of_what_remains_follow_the_more_frequent_change():
 def test_a_carrier_without_an_error_has_none():
     lone = dataclasses.replace(
         BLIND.twins.directions[0],
-        carriers=(dataclasses.replace(BLIND.twins.directions[0].carriers[0], error=math.nan),),
+        carriers=(dataclasses.replace(BLIND.twins.directions[0].carriers[0], error=None),),
     )
     told = dataclasses.replace(BLIND, twins=dataclasses.replace(BLIND.twins, directions=(lone,)))
     assert "carried by marital_status and relationship 60 %." in said(told)

@@ -160,7 +160,7 @@ def test_a_model_that_looks_at_nothing_has_neither_gains_nor_gap(known):
     told, _ = ask(known, score=lambda rows: np.full(len(rows), 0.9))
     for direction in told.directions:
         assert (direction.gains.estimate, direction.losses.estimate) == (0, 0)
-        assert math.isnan(direction.coverage)
+        assert direction.coverage is None
         assert not direction.carriers
     assert told.placebo.estimate == 0
 
