@@ -8,6 +8,7 @@ folder that is recognizably a run's, one by one, and then the empty folder.
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import re
@@ -71,16 +72,18 @@ class Draft:
         """The draft of a folder to write; InvalidInput where there can be none. Creates nothing."""
         given = writing.absolute(place)
         try:
-            draft = Draft(given.resolve(), force=force, resume=resume)
+            place = Path(os.path.realpath(given))
+            if place.is_symlink():
+                raise OSError(errno.ELOOP, "its links lead nowhere")
+            draft = Draft(place, force=force, resume=resume)
             if draft.place.name:
                 _mode(draft._aside())  # the longest name that will be needed
             draft._refuse_the_way_here()
             draft._check_lock()
             draft._look()
-        except (OSError, RuntimeError) as error:
-            why = getattr(error, "strerror", None) or "its links lead nowhere"
+        except OSError as error:
             raise InvalidInput(
-                f"--out names {_cut(given)!r}, which cannot be written to: {why}; "
+                f"--out names {_cut(given)!r}, which cannot be written to: {error.strerror}; "
                 "name another folder"
             ) from None
         except ValueError as error:
