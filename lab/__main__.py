@@ -17,6 +17,7 @@ from lab.running import (
     ScaleOption,
     SeedsOption,
     WorkersOption,
+    align,
     end_run,
     find_results,
     show_progress,
@@ -49,8 +50,6 @@ def list_studies(
     as_json: AsJson = False,
 ) -> None:
     """List the studies, and what each one reproduces."""
-    from rich.table import Table
-
     from lab import api as studies
 
     known = [studies.load(name) for name in studies.names()]
@@ -66,10 +65,9 @@ def list_studies(
             }
         )
         return
-    table = Table("study", "what", "of the paper", box=None, padding=(0, 2, 0, 0))
-    for study in known:
-        table.add_row(study.name, study.title, study.source)
-    _console.out.print(table)
+    rows = [("study", "what", "of the paper")]
+    rows += [(study.name, study.title, study.source) for study in known]
+    _console.print_text(align(rows))
 
 
 @app.command()

@@ -14,6 +14,7 @@ from lab.running import (
     ScaleOption,
     SeedsOption,
     WorkersOption,
+    align,
     end_run,
     find_results,
     show_progress,
@@ -42,8 +43,6 @@ AddOption = Annotated[
 @app.command("list")
 def list_targets(add: AddOption = None, as_json: AsJson = False) -> None:
     """List the targets and the methods."""
-    from rich.table import Table
-
     study = _study(add)
     if as_json:
         _console.print_json(
@@ -57,14 +56,12 @@ def list_targets(add: AddOption = None, as_json: AsJson = False) -> None:
             }
         )
         return
-    table = Table(
-        "family", "target", "table", "protected", "recipe", box=None, padding=(0, 2, 0, 0)
-    )
+    rows = [("family", "target", "table", "protected", "recipe")]
     for name, given in study.targets.items():
-        told = ", ".join(f"{key}={value}" for key, value in given["settings"].items())
-        recipe = f"{given['recipe']} ({told})" if told else given["recipe"]
-        table.add_row(given["family"], name, given["table"], ", ".join(given["protected"]), recipe)
-    _console.out.print(table)
+        settings = ", ".join(f"{key}={value}" for key, value in given["settings"].items())
+        recipe = f"{given['recipe']} ({settings})" if settings else given["recipe"]
+        rows.append((given["family"], name, given["table"], ", ".join(given["protected"]), recipe))
+    _console.print_text(align(rows))
     _console.out.print(f"methods: {', '.join(v.name for v in study.variants)}", soft_wrap=True)
 
 

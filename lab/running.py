@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lab.api import Outcome, Results, Study, StudyProgress
 
 __all__ = ["FreshOption", "OutOption", "ScaleOption", "SeedsOption", "WorkersOption"]
-__all__ += ["end_run", "find_results", "show_progress"]
+__all__ += ["align", "end_run", "find_results", "show_progress"]
 
 FreshOption = Annotated[bool, Option("--fresh", help="Run cells that are already done too.")]
 OutOption = Annotated[Path, Option(help="Folder of the cells and the files that they share.")]
@@ -28,6 +28,13 @@ WorkersOption = Annotated[
     str | None,
     Option(metavar="N|auto", help="Processes that run one cell each. Default: one per core."),
 ]
+
+
+def align(rows: Sequence[Sequence[str]]) -> str:
+    """Rows under each other, whole: names are there to be pasted, so a terminal may wrap them."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+    return "\n".join(lines)
 
 
 def find_results(

@@ -68,7 +68,9 @@ def read_settings(
 
 
 def read_value(text: str, kind: Any, key: str) -> Any:
-    """A text as the type of its field."""
+    """A text as the type of its field; as it is where the field takes anything."""
+    if kind is Any:
+        return text
     options = _options(kind)
     if text.lower() == "none" and type(None) in options:
         return None

@@ -57,7 +57,9 @@ def test_list_names_targets_and_methods(limi):
     assert "census-sex.dnn" in names
     assert {one["name"] for one in tree["methods"]} >= {"guided", "limi", "grft", "causal", "sg"}
     assert tree["cells"]["small"] == len(names) * len(tree["methods"]) * 2
-    assert "nearly fair" in limi("list")[1]
+    shown = limi("list")[1]
+    assert "nearly fair" in shown
+    assert all(f"  {name}  " in shown for name in names)  # whole, to be pasted
 
 
 def test_run_table_and_page(limi, tmp_path):

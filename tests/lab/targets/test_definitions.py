@@ -34,6 +34,21 @@ def test_every_target_of_the_benchmark_is_sound():
         assert read_target(given).name == name
 
 
+def test_a_target_of_ones_own_files_reads_as_documented(tmp_path):
+    (tmp_path / "people.csv").write_text("sex,granted\nF,yes\n")
+    (tmp_path / "model.skops").write_bytes(b"")
+    text = """
+[[targets]]
+name = "ours"
+recipe = "file"
+table = "people.csv"
+protected = ["sex"]
+settings = {model = "skops:model.skops", target = "granted", favorable = "yes"}
+"""
+    (spec,) = read(write(tmp_path, text)).targets
+    assert spec.settings["favorable"] == "yes"
+
+
 def test_what_targets_share_is_said_once(tmp_path):
     text = """
 [defaults]
