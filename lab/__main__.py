@@ -14,12 +14,10 @@ from lab import bench_commands
 from lab.running import (
     FreshOption,
     OutOption,
-    ScaleOption,
     SeedsOption,
     WorkersOption,
     align,
     end_run,
-    find_results,
     show_progress,
 )
 from limi.cli import _console
@@ -28,7 +26,7 @@ from limi.cli._net import exit_code_of
 from limi.cli._options import AsJson, Cluster
 
 if TYPE_CHECKING:
-    from lab.api import Results, Study
+    pass
 
 __all__ = ["main"]
 
@@ -41,8 +39,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-
-Name = Annotated[str, Argument(help="A name of `list`.")]
 
 
 @app.command("list")
@@ -112,40 +108,6 @@ def run(
 
 
 @app.command()
-def table(
-    name: Name,
-    scale: ScaleOption = None,
-    form: Annotated[str, Option("--format", help="text, markdown, latex or html.")] = "text",
-    out: OutOption = _OUT,
-) -> None:
-    """Show the tables of a study: ours, the spread over seeds, the paper's, the ratio."""
-    from lab import api as studies
-
-    study = studies.load(name)
-    results = _results(study, scale, out)
-    drawn = [studies.render(one, form) for one in studies.tables(study, results)]
-    _console.print_text("\n".join(drawn))
-
-
-@app.command()
-def plot(
-    name: Name,
-    scale: ScaleOption = None,
-    out: OutOption = _OUT,
-    file: Annotated[Path | None, Option(help="SVG file to write. Default: NAME-SCALE.svg.")] = None,
-) -> None:
-    """Draw the figure of a study as an SVG file."""
-    from lab import api as studies
-    from limi.system import writing
-
-    study = studies.load(name)
-    results = _results(study, scale, out)
-    place = file or Path(f"{name}-{results.scale}.svg")
-    writing.write(place, studies.figure(study, results))
-    _console.err.print(f"wrote {place}")
-
-
-@app.command()
 def page(
     results: Annotated[
         Path | None, Option(help="Folder of kept results. Default: those that come with limi.")
@@ -160,7 +122,7 @@ def page(
     target = None if file is None else writing.place(file)
     place = results or studies.shipped_results()
     if target is None:
-        _console.print_text(studies.page(place))
+        _console.print_text(studies.pages(place)["reproduction.md"])
         return
     stem = target.name.removesuffix(".md")
     written = {target.parent / name: text for name, text in studies.pages(place, stem).items()}
@@ -185,13 +147,12 @@ def check(
     from lab import api as studies
 
     wrong = studies.check_pages(studies.shipped_results())
-    waiting = studies.list_waiting(studies.shipped_results())
     with show_progress() as show:
         watched = studies.watch(
             baseline, update=update, workers=workers, cluster=cluster, on_progress=show
         )
     worse = [one for one in watched if not one.ok]
-    lines = [*map(str, watched), *waiting, *wrong]
+    lines = [*map(str, watched), *wrong]
     if as_json:
         _console.print_json({"ok": not worse and not wrong, "lines": lines})
     else:
@@ -199,19 +160,6 @@ def check(
             _console.out.print(line, soft_wrap=True, markup=False)
     if worse or wrong:
         raise typer.Exit(1)
-
-
-def _results(study: Study, scale: str | None, out: Path) -> Results:
-    from limi.errors import InvalidInput
-
-    found = find_results(study, scale, out, lambda outcome: True)
-    if found is None:
-        where = f" at scale {scale}" if scale else ""
-        raise InvalidInput(
-            f"there are no results of {study.name}{where} in {str(out)!r}; "
-            f"run: python -m lab run {study.name} --scale {scale or 'small'}"
-        )
-    return found
 
 
 app.add_typer(bench_commands.app, name="bench", cls=Group)

@@ -11,18 +11,16 @@ from lab.cells import Cell, expand
 from lab.extend import collect_bench, extend, load_bench
 from lab.figures import figure
 from lab.files import SCALES, Study, load, names, shipped_results
-from lab.formats import FORMATS, StudyTable, render
-from lab.page import check_pages, figures, list_waiting, page, pages
+from lab.formats import StudyTable, render
+from lab.page import check_pages, figures, pages
 from lab.results import Outcome, Results, keep, read
 from lab.run import Ran, StudyProgress, run
 from lab.standings import MEASURES as BENCH_MEASURES
 from lab.standings import Standings
-from lab.tables import tables
 from lab.watch import Watched, watch
 
 __all__ = [
     "BENCH_MEASURES",
-    "FORMATS",
     "SCALES",
     "Cell",
     "Outcome",
@@ -42,16 +40,13 @@ __all__ = [
     "figure",
     "figures",
     "keep",
-    "list_waiting",
     "load",
     "load_bench",
     "names",
-    "page",
     "pages",
     "read",
     "render",
     "run",
     "shipped_results",
-    "tables",
     "watch",
 ]

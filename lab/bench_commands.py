@@ -133,7 +133,6 @@ def table(
     ] = None,
     scale: ScaleOption = None,
     add: AddOption = None,
-    form: Annotated[str, Option("--format", help="text, markdown, latex or html.")] = "text",
     out: OutOption = _OUT,
     as_json: AsJson = False,
 ) -> None:
@@ -151,7 +150,7 @@ def table(
     networks = standings.networks()
     if len(networks) < len(standings.targets):
         drawn.append(standings.rank_table("Mean ranks over networks, of all methods", networks))
-    _console.print_text("\n".join(studies.render(one, form) for one in drawn))
+    _console.print_text("\n".join(studies.render(one) for one in drawn))
 
 
 @app.command()

@@ -41,18 +41,18 @@ def bench_page(standings: Standings) -> str:
     parts.append("## Ranks\n")
     parts.append(_RANKS_WORDS)
     for name, title, targets in _groups(standings):
-        parts.append(render(standings.rank_table(title, targets), "markdown"))
+        parts.append(render(standings.rank_table(title, targets)))
         parts += [
             f"![{drawn[0]}](figures/{file})\n"
             for file, drawn in _diagrams(standings).items()
             if file.startswith(f"bench-{name}-")
         ]
     parts.append("## By family\n")
-    parts.append(render(standings.family_table(main), "markdown"))
+    parts.append(render(standings.family_table(main)))
     parts.append(f"## Where `{OURS}` is not first\n")
     parts.append(_tell_losses(standings))
     parts.append("## Targets\n")
-    parts.append(render(_list_targets(standings), "markdown"))
+    parts.append(render(_list_targets(standings)))
     parts.append("## Every number\n")
     parts += _details(standings)
     parts.append(_tell_missing(standings))
@@ -195,9 +195,7 @@ def _details(standings: Standings) -> list[str]:
     parts = []
     for measure, budget in wanted:
         table = standings.table(measure, budget)
-        shown = render(
-            StudyTable("", table.headings, table.rows, table.notes, table.n_names), "markdown"
-        )
+        shown = render(StudyTable("", table.headings, table.rows, table.notes, table.n_names))
         parts.append(f"<details><summary>{table.title}</summary>\n\n{shown}\n</details>\n")
     return parts
 

@@ -19,33 +19,9 @@ from limi.methods.limi import LIMI
 if TYPE_CHECKING:
     from limi.search.session import Session
 
-__all__ = ["are_comparable", "briefly", "conditions", "describe_machines", "is_on_gpu"]
+__all__ = ["are_comparable", "briefly", "describe_machines", "is_on_gpu"]
 
 _WITH_GPU = " with an NVIDIA GPU"
-
-
-def conditions(study: Study, results: Results) -> tuple[str, ...]:
-    """What differs from the paper's runs: budget, seeds, machine, targets, key and clock."""
-    size = _size(study, results)
-    made = describe_machines(results.made)
-    n_seeds = len({outcome.seed for outcome in results.outcomes.values()})
-    if study.kind in ("twins", "images"):  # what differs from the paper stands in their notes
-        seeds = f"{n_seeds} seed{'' if n_seeds == 1 else 's'}"
-        return (f"{size.words[:1].upper()}{size.words[1:]}; {seeds}. Machine: {made}.",)
-    said = [
-        f"Budget: {size.words} (scale `{results.scale}`), {n_seeds} seed"
-        f"{'' if n_seeds == 1 else 's'}. Paper: 1,000 seeds with 1,000 local steps or a million "
-        "latents, an hour at most, 5 runs. No run here ends by the clock.",
-        f"Machine: {made}; one thread a cell. Paper: Xeon Gold 6230R and RTX 2080 Ti; its released "
-        "program asks one row a call.",
-        _accuracies(results),
-        "Key: findings of every method are distinct by their non-protected columns, and flip when "
-        "asked a second time. The paper's programs count by keys of their own.",
-        "Clock: the whole search with labelling, boundary, explanations and surrogates, without "
-        "fitting the generator. The paper's released program leaves out sampling and boundary, "
-        "too.",
-    ]
-    return tuple(one for one in said if one)
 
 
 def describe_machines(made: Mapping[str, Any], where: Iterable[str] | None = None) -> str:

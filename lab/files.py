@@ -142,7 +142,6 @@ class Study:
     stands: tuple[StandSpec, ...]
     figure: Mapping[str, Any]
     remarks: str
-    fixed: tuple[str, ...]  # numbers in remarks and notes that are definitions, not results
     supports: tuple[str, ...]  # what the words of the remarks rest on, tried on the cells
     notes: tuple[str, ...]
     older: tuple[Older, ...]
@@ -235,7 +234,7 @@ def paper_numbers(name: str) -> dict[str, dict[str, dict[str, float]]]:
 
 @cache
 def load_overview() -> dict[str, Any]:
-    """The texts of the overview and the pages behind it, each with its `fixed` numbers."""
+    """The texts of the overview and the pages behind it."""
     tree = tomllib.loads((folder() / "claims.toml").read_text(encoding="utf-8"))
     texts = ("head", "rule_in_short", "conclusions", "rule", "not_reproduced", "conditions")
     return {name: tree[name] for name in texts}
@@ -312,7 +311,6 @@ def _study(name: str, tree: Mapping[str, Any]) -> Study:
         ),
         figure=figure,
         remarks=tree.get("remarks", "").strip(),
-        fixed=tuple(tree.get("fixed", ())),
         supports=tuple(tree.get("supports", ())),
         notes=tuple(tree.get("notes", ())),
         older=tuple(

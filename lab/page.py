@@ -13,7 +13,6 @@ from lab.claims import (
     NO_VERDICT,
     VERDICTS,
     Judged,
-    PaperClaim,
     classify,
     judge,
     list_claims,
@@ -24,13 +23,13 @@ from lab.figures import curves, figure
 from lab.files import SCALES, Study, load, load_overview, names, shipped_results
 from lab.formats import note, render
 from lab.outdated import OLDER, find_older, find_outdated, take_marks
-from lab.remarks import WAITS, check_remarks, check_text, fill_in, find_lacking
+from lab.prose import check_text, fill_in
 from lab.results import DONE, NOT_RUN, Results, read
 from lab.rule import draw_stands
 from lab.tables import Ratios, Tried, claims, combine, matrix, tables, take_cells
 from limi.errors import InvalidInput
 
-__all__ = ["check_pages", "figures", "list_waiting", "page", "pages"]
+__all__ = ["check_pages", "figures", "pages"]
 
 _Kept = Sequence[tuple[Study, list[Results]]]
 """Every study with its results, the largest scale first."""
@@ -51,12 +50,6 @@ def pages(folder: Path, stem: str = "reproduction") -> dict[str, str]:
         f"{stem}/conditions.md": _conditions_page(studies, stem),
         **told,
     }
-
-
-def page(folder: Path, stem: str = "reproduction") -> str:
-    """The overview: what holds, and what a user should make of it."""
-    studies = _keep_all(folder)
-    return _overview(studies, stem, _find_outdated(studies))
 
 
 def _keep_all(folder: Path) -> list[tuple[Study, list[Results]]]:
@@ -135,11 +128,7 @@ def _overview(studies: _Kept, stem: str, reasons: _Reasons) -> str:
             "",
             "## What a user should conclude",
             "",
-            *(
-                f"- {told}"
-                for one in words["conclusions"]
-                if (told := _fill({**one, "also": ()}, studies)) != WAITS
-            ),
+            *(f"- {_fill({**one, 'also': ()}, studies)}" for one in words["conclusions"]),
             "",
         ]
     ).replace("](reproduction/", f"]({stem}/")
@@ -249,43 +238,22 @@ def _judge(studies: _Kept, *, ours: bool) -> list[Judged]:
 
 def check_pages(folder: Path) -> list[str]:
     """What the pages say that does not follow from the kept cells."""
-    speeds = _speeds(folder)
-    kept = {name: (load(name), _keep(load(name), folder, speeds)) for name in names()}
-    wrong = [one for study, known in kept.values() if known for one in check_remarks(study, known)]
-    words = load_overview()
-    for name, given in words.items():
-        if name != "conclusions":
-            of, known = kept[given["study"]] if "study" in given else (None, [])
-            wrong += check_text(name, _texts(given), of, known, given.get("fixed", ()))
-    for given in _conclusions(words):
-        study, known = kept[given["study"]]
-        if known:
-            name = f"conclusion {given['says'][:40]!r}"
-            supports = given.get("supports", ())
-            wrong += check_text(name, [given["says"]], study, known, given["fixed"], supports)
-    for claim in list_claims():
-        study, known = kept[claim.study]
-        if known and claim.note:
-            wrong += check_text(_name(claim), [claim.note], study, known, claim.fixed)
+    kept = {study.name: (study, known) for study, known in _keep_all(folder) if known}
+    wrong = []
+    for study, known in kept.values():
+        words = (study.remarks, *study.notes, *(one.says for one in study.older))
+        wrong += check_text(study.name, words, study, known, study.supports)
+    overview = load_overview()
+    told = [
+        *((name, one) for name, one in overview.items() if name != "conclusions"),
+        *((f"conclusion {one['says'][:40]!r}", one) for one in _conclusions(overview)),
+        *((f"the note of {c.says!r}", {"study": c.study, "says": c.note}) for c in list_claims()),
+    ]
+    for name, given in told:
+        if given.get("study") in kept:
+            texts, supports = _texts(given), given.get("supports", ())
+            wrong += check_text(name, texts, *kept[given["study"]], supports)
     return wrong
-
-
-def list_waiting(folder: Path) -> list[str]:
-    """What the pages leave out because its cells have not been run, a sentence each."""
-    told = []
-    for study, known in _keep_all(folder):
-        given = [study.remarks, *study.notes] if known else []
-        given += [one.note for one in list_claims() if one.study == study.name and known]
-        overview = _conclusions(load_overview())
-        given += [one["says"] for one in overview if one["study"] == study.name and known]
-        lacking = find_lacking("\n".join(given), study, known)
-        if lacking:
-            told.append(f"{study.name}: text waits for cells of {', '.join(lacking)}")
-    return told
-
-
-def _name(claim: PaperClaim) -> str:
-    return f"the note of {claim.says!r}"
 
 
 def _conclusions(words: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -310,7 +278,7 @@ def _fill(given: Mapping[str, Any], studies: _Kept) -> str:
         if "study" not in one:
             return str(one["says"])
         said.append(fill_in(one["says"], *kept[one["study"]]))
-    return " ".join(said[:1] + [more for more in said[1:] if more != WAITS])
+    return " ".join(said)
 
 
 def _holds(judged: Sequence[Judged], place: str, *, with_paper: bool, brief: bool = False) -> str:
@@ -465,18 +433,16 @@ def _show(
     leading = dict.fromkeys(spec.measures[0] for spec in study.tables)
     known = [measure for measure in leading if _compares(study, results, measure)]
     parts += [
-        render(matrix(study, measure, results, _lead_by(study, measure)), "markdown")
+        render(matrix(study, measure, results, _lead_by(study, measure)))
         for measure in known or [*leading][:1]
     ]
     parts += [
-        render(table, "markdown")
-        for spec in study.stands
-        if (table := draw_stands(study, spec, results)).rows
+        render(table) for spec in study.stands if (table := draw_stands(study, spec, results)).rows
     ]
     if not pictured:
         parts += [f"{picture}\n" for picture in _link_figures(study, results)]
-    drawn = tables(study, results, brief=True)
-    shown = "\n".join(render(table, "markdown") for table in drawn)
+    drawn = tables(study, results)
+    shown = "\n".join(render(table) for table in drawn)
     return [*parts, *_fold(f"All cells of {study.name}, scale {results.scale}", [shown])]
 
 

@@ -32,7 +32,7 @@ _KINDS = (
     "low",
     "high",
 )
-_TUPLES = ("over", "group", "benchmarks", "fixed")
+_TUPLES = ("over", "group", "benchmarks")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +64,6 @@ class PaperClaim:
     also_says: str = ""  # what that one is
     says_so: str = ""  # what the paper says where it prints no number
     note: str = ""
-    fixed: tuple[str, ...] = ()  # numbers of the note that are definitions
 
     @property
     def named(self) -> tuple[str, ...]:

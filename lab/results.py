@@ -74,6 +74,16 @@ class Results:
     made: Mapping[str, Any] = field(default_factory=dict)  # versions, machine
     is_complete: bool = False  # with what follows from the cells and the paper's numbers
 
+    @cached_property
+    def done(self) -> list[Outcome]:
+        """Those that have numbers."""
+        return [outcome for outcome in self.outcomes.values() if outcome.status == DONE]
+
+    @cached_property
+    def benchmarks(self) -> list[str]:
+        """Every benchmark that a cell is of, as they come."""
+        return list(dict.fromkeys(outcome.benchmark for outcome in self.outcomes.values()))
+
     def of(self, benchmark: str, variant: str) -> list[Outcome]:
         """The outcomes of all seeds."""
         return self._by_variant.get((benchmark, variant), [])

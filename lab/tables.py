@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lab.claim_numbers import average_ratios
-from lab.conditions import are_comparable, conditions
+from lab.conditions import are_comparable
 from lab.derived import AT_ROWS, complete
 from lab.files import Claim, Combined, Study, TableSpec, paper_numbers
 from lab.formats import StudyTable
@@ -21,7 +21,7 @@ from lab.measures import (
     show_apart,
 )
 from lab.results import DONE, NOT_MEASURED, NOT_RUN, Outcome, Results
-from lab.rule import compare, draw_stands, stand_before_all
+from lab.rule import compare, stand_before_all
 from limi.metrics._enough import FEWEST_TO_JUDGE
 
 __all__ = ["Ratios", "Tried", "claims", "combine", "matrix", "tables", "take_cells"]
@@ -41,21 +41,12 @@ _NOT_COMPARED = "† Of a GPU or another machine, or does not say: not compared 
 _OF_THE_PAPER = ("paper_end", "paper_seconds")  # measures of its runs, not of ours
 
 
-def tables(study: Study, results: Results, *, brief: bool = False) -> list[StudyTable]:
-    """Every table of a study; the last one carries the conditions that differ from the paper's.
-
-    Those are left out where a page says them elsewhere (`brief`).
-    """
+def tables(study: Study, results: Results) -> list[StudyTable]:
+    """Every table of a study with all its cells."""
     results = complete(study, results)
     specs = [spec for spec in study.tables if any(take_cells(results, m) for m in spec.measures)]
     drawn = [_table(study, spec, results) for spec in specs or study.tables]
-    if not brief:
-        drawn += [draw_stands(study, spec, results) for spec in study.stands]
-    drawn = [table for table in drawn if table.rows] or drawn[:1]
-    last = drawn[-1]
-    notes = last.notes if brief else (*last.notes, *study.notes, *conditions(study, results))
-    drawn[-1] = StudyTable(last.title, last.headings, last.rows, notes, last.n_names)
-    return drawn
+    return [table for table in drawn if table.rows] or drawn[:1]
 
 
 def take_cells(results: Results, measure: str) -> bool:
@@ -544,7 +535,7 @@ def _run_benchmarks(study: Study, results: Results) -> Iterable[str]:
 
 
 def _run_of(results: Results) -> list[str]:
-    return list(dict.fromkeys(outcome.benchmark for outcome in results.outcomes.values()))
+    return results.benchmarks
 
 
 def _variants(study: Study, results: Results) -> list[str]:

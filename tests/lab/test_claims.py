@@ -372,7 +372,7 @@ def test_the_paper_s_averages_follow_from_its_tables():
 
 
 def test_what_is_judged_is_of_every_benchmark_that_its_scale_plans():
-    kept = ROOT / "studies" / "results"
+    kept = ROOT / "lab" / "studies" / "results"
     for name in sorted({claim.study for claim in list_claims()}):
         study = load(name)
         scales = [scale for scale in ("paper", "small") if (kept / scale / f"{name}.json").exists()]

@@ -2,7 +2,6 @@
 
 import json
 import sys
-from xml.etree import ElementTree
 
 import pytest
 
@@ -40,24 +39,12 @@ def test_list_names_every_study(limi):
     assert json.loads(out)["dnn"]["cells"]["small"] == 7 * 12 * 3
 
 
-def test_run_table_and_plot(limi, tmp_path):
+def test_cells_that_are_done_are_not_run_again(limi):
     code, out, err = limi(*RUN)
     assert code == 0
     assert "12 cells (12 done); 12 were run now" in out
     assert "12 of 12: dnn credit-sex/guided/0" in err
     assert "12 were run" not in limi(*RUN)[1]
-    code, out, _ = limi("table", "dnn")
-    assert code == 0
-    assert "credit-sex  limi" in out
-    assert "164,569" in out
-    for form, mark in (("markdown", "| --- |"), ("latex", r"\toprule"), ("html", "<table")):
-        code, out, _ = limi("table", "dnn", "--scale", "smoke", "--format", form)
-        assert code == 0
-        assert mark in out
-    code, _, err = limi("plot", "dnn")
-    assert code == 0
-    assert "dnn-smoke.svg" in err
-    ElementTree.parse(tmp_path / "dnn-smoke.svg")
 
 
 def test_run_says_what_came_of_it_as_json(limi):
@@ -102,10 +89,6 @@ def test_a_failing_cell_fails_the_command_at_the_end(limi, monkeypatch):
         (["run", "dnn", "--cluster", "ray:10001"], "ray://HOST:PORT"),
         (["check", "--workers", "-1"], "at least 1"),
         (["run", "dnn", "--scale", "smoke", "--only", "x"], "no cell is called 'x'"),
-        (["table", "dmn"], "there is no study 'dmn'"),
-        (["table", "dnn", "--scale", "smoke"], "run: python -m lab run dnn --scale smoke"),
-        (["table", "dnn", "--scale", "large"], "unknown scale 'large'"),
-        (["plot", "nothing"], "there is no study 'nothing'"),
         (["page", "--results", "nowhere"], "there are no kept results in 'nowhere'"),
         (["page", "--results", "nowhere", "--file", "page.md"], "python -m lab run all"),
         (["check", "--baseline", "none.json"], "there is no baseline 'none.json'"),
@@ -117,13 +100,6 @@ def test_bad_input_is_one_sentence(limi, words, sentence):
     assert sentence in " ".join(err.split())
     assert len(err.strip().splitlines()) == 1
     assert "Traceback" not in err
-
-
-def test_an_unknown_format_is_refused(limi):
-    limi(*RUN)
-    code, _, err = limi("table", "dnn", "--format", "pdf")
-    assert code == 2
-    assert "there is no format 'pdf'" in err
 
 
 def test_page_from_a_folder(limi, tmp_path):

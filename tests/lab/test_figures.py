@@ -114,4 +114,4 @@ def test_the_figures_in_the_documentation_are_those_of_the_kept_results():
     place = ROOT / "docs" / "figures"
     drawn = {p.name: p.read_text("utf-8") for p in place.glob("*.svg")}
     ours = {name: text for name, text in drawn.items() if not name.startswith("bench-")}
-    assert ours == studies.figures(ROOT / "studies" / "results")
+    assert ours == studies.figures(ROOT / "lab" / "studies" / "results")

@@ -10,8 +10,8 @@ from tests.lab.small import ROOT, outcome
 
 
 def test_kept_results_can_be_read_and_hold_no_findings():
-    for path in (ROOT / "studies" / "results").glob("*/*.json"):
-        results = read(load(path.stem), path.parent.name, ROOT / "studies" / "results")
+    for path in (ROOT / "lab" / "studies" / "results").glob("*/*.json"):
+        results = read(load(path.stem), path.parent.name, ROOT / "lab" / "studies" / "results")
         assert results.outcomes
         assert max(map(len, path.read_text(encoding="utf-8").splitlines())) < 3_000  # a cell each
 
@@ -59,6 +59,6 @@ def test_makers_are_named_once_and_for_as_long_as_they_have_cells():
 
 
 def test_makers_of_kept_results_are_named_once():
-    for path in (ROOT / "studies" / "results").glob("*/*.json"):
-        results = read(load(path.stem), path.parent.name, ROOT / "studies" / "results")
+    for path in (ROOT / "lab" / "studies" / "results").glob("*/*.json"):
+        results = read(load(path.stem), path.parent.name, ROOT / "lab" / "studies" / "results")
         assert results.made == join_makers(results.made, of=results.outcomes.values()), path

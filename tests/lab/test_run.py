@@ -17,6 +17,7 @@ from lab.files import load
 from lab.formats import render
 from lab.outdated import describe_outdated, find_outdated
 from lab.results import DONE, read
+from lab.tables import tables
 from limi import methods
 from limi.errors import CorruptStore, InvalidInput
 from tests.lab.small import ROOT, small_cell
@@ -133,9 +134,7 @@ def test_a_failing_cell_is_kept_as_failed_and_tried_again(fake, tmp_path, monkey
     ran = go(tmp_path)
     assert ran.counts == {DONE: 11, "failed": 1}
     assert ran.problems == (("dnn credit-sex/sg/0", "sg is on strike"),)
-    shown = render(
-        studies.tables(load("dnn"), read(load("dnn"), "smoke", tmp_path / "out"))[0], "text"
-    )
+    shown = render(tables(load("dnn"), read(load("dnn"), "smoke", tmp_path / "out"))[0])
     assert "failed: credit-sex, sg: sg is on strike" in shown
     monkeypatch.setattr(_run, "measure_cell", good)
     assert go(tmp_path).counts == {DONE: 12}
@@ -145,7 +144,7 @@ KILLED = """
 import os, signal, sys
 from pathlib import Path
 from lab import api as studies
-from lab import run
+from lab import run as _run
 
 def measure_cell(cell, shop):
     if cell.variant == "eidig":
@@ -173,7 +172,7 @@ def test_a_table_that_is_not_there_makes_its_cells_absent(fake, tmp_path, monkey
     assert not any("meps" in name for name in fake)
     assert "LIMI_DATA" in ran.problems[0][1]
     results = read(load("dnn"), "small", tmp_path / "out")
-    shown = studies.tables(load("dnn"), results)
+    shown = tables(load("dnn"), results)
     row = next(r for r in shown[0].rows if r[:2] == ("meps-sex", "limi"))
     assert row[2:5] == ("absent", "109,701", "")
     assert sum(note.startswith("absent: meps: ") for note in shown[0].notes) == 1

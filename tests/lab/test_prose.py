@@ -1,11 +1,11 @@
-"""Numbers in remarks come from the cells."""
+"""Numbers in prose come from the cells."""
 
 import dataclasses
 
 import pytest
 
 from lab.files import load
-from lab.remarks import WAITS, check_text, fill_in, find_lacking, find_numbers
+from lab.prose import check_text, fill_in
 from lab.results import Results
 from tests.lab.small import outcome, tiny
 
@@ -67,34 +67,6 @@ def test_variants_are_compared_at_the_seeds_that_both_have():
     del known.outcomes["census-sex/natural/1"]
     text = "{findings limi:natural census-sex}, {findings limi census-sex}"
     assert fill_in(text, load("dnn"), [known]) == "+12 %, 100,000"
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("Of `95` rows {findings limi low}, 12 and 1,000.", ["12"]),
-        (
-            "It is ahead on one benchmark, a tenth of the others, and twice as fast.",
-            ["one", "tenth", "twice"],
-        ),
-        (
-            "It holds on every table, for all of the seeds and on both benchmarks.",
-            ["every table", "all of the seeds", "both benchmarks"],
-        ),
-        ("See [the page](page-2.md#part-3) of `dnn-5`.", []),
-        ("Someone, often, a weight of tension.", []),
-        ("In 1,000 rows, 10,000 rows and 1,0001.", ["10,000", "1,0001"]),
-    ],
-)
-def test_numbers_outside_braces_are_found_in_digits_and_in_words(text, found):
-    assert find_numbers(text, ["1,000"]) == found
-
-
-def test_a_definition_is_named_with_its_words():
-    text = "One row per call, and one more."
-    assert find_numbers(text, ["One row per call"]) == ["one"]
-    # Words may be broken over lines.
-    assert find_numbers("at most five\nhundred rows", ["at most five hundred rows"]) == []
 
 
 @pytest.mark.parametrize(
@@ -164,7 +136,7 @@ def test_a_definition_is_named_with_its_words():
 )
 def test_words_rest_on_what_the_cells_say(support, holds):
     study = load("dnn")
-    wrong = check_text("words", ["More."], study, [tiny()], [], [support])
+    wrong = check_text("words", ["More."], study, [tiny()], [support])
     assert (wrong == []) == holds
     if not holds:
         assert wrong == [f"words: the words rest on {support!r}, which does not hold"]
@@ -191,14 +163,14 @@ def test_a_benchmark_without_a_number_is_not_left_out_of_what_is_counted(how, ho
         cell = known.outcomes[name]
         known.outcomes[name] = dataclasses.replace(cell, measures={**cell.measures, "atn": None})
     support = f"atn natural > limi {how}"
-    assert (check_text("w", [], load("dnn"), [known], [], [support]) == []) == holds
+    assert (check_text("w", [], load("dnn"), [known], [support]) == []) == holds
 
 
 def test_the_only_number_of_the_paper_is_that_of_every_benchmark():
     # Several protected columns at once: the paper prints means over its benchmarks alone.
     study, known = load("several-protected"), dataclasses.replace(tiny(), study="several-protected")
     told = [
-        check_text("w", [], study, [known], [], [support])
+        check_text("w", [], study, [known], [support])
         for support in ("findings limi > paper:limi mean", "findings limi < paper:limi count 1")
     ]
     assert told == [[], []]
@@ -216,26 +188,8 @@ def test_the_largest_scale_that_has_the_numbers_decides_what_words_rest_on():
             )
         },
     )
-    told = check_text("w", [], load("dnn"), [larger, tiny()], [], ["findings limi > natural mean"])
+    told = check_text("w", [], load("dnn"), [larger, tiny()], ["findings limi > natural mean"])
     assert len(told) == 1
-
-
-def test_a_paragraph_waits_for_cells_that_were_not_run():
-    text = "First {findings limi mean}.\n\nThen {likeness guided mean}.\n\n"
-    text += "- {atn limi low}\n- {atn sg low}\n"
-    shown = fill_in(text, load("dnn"), [tiny()])
-    assert shown == "First 200,000.\n\n- 0.820\n\n" + WAITS
-    assert fill_in("{likeness guided mean}", load("dnn"), [tiny()]) == WAITS
-    # It is not wrong; a place that no cell could ever fill is.
-    assert check_text("x", [text], load("dnn"), [tiny()], []) == []
-    (wrong,) = check_text("x", ["{likeliness limi mean}"], load("dnn"), [tiny()], [])
-    assert wrong == "x: {likeliness limi mean} cannot be filled in from the kept cells"
-
-
-def test_what_a_text_waits_for_is_named():
-    text = "{findings limi mean}, {likeness guided mean}, {pairs atn sg > limi} and {atn sg low}"
-    assert find_lacking(text, load("dnn"), [tiny()]) == ["guided (likeness)", "sg (atn)"]
-    assert find_lacking("{paper: atn limi low}", load("dnn"), [tiny()]) == ["limi (atn)"]
 
 
 def test_a_measure_without_a_number_is_wrong_and_not_waited_for():
@@ -243,12 +197,7 @@ def test_a_measure_without_a_number_is_wrong_and_not_waited_for():
     for name in ("census-sex/limi/0", "census-sex/limi/1"):
         cell = known.outcomes[name]
         known.outcomes[name] = dataclasses.replace(cell, measures={**cell.measures, "atn": None})
-    assert len(check_text("x", ["{atn limi mean}"], load("dnn"), [known], [])) == 1
-
-
-def test_texts_of_no_study_hold_no_places():
-    (wrong,) = check_text("rule", ["Of {atn limi mean}."], None, [], [])
-    assert "cannot be filled in" in wrong
+    assert len(check_text("x", ["{atn limi mean}"], load("dnn"), [known])) == 1
 
 
 def test_cells_that_ended_by_something_are_counted():
@@ -257,11 +206,6 @@ def test_cells_that_ended_by_something_are_counted():
         stop = "rows" if number % 2 else "exhausted"
         known.outcomes[name] = dataclasses.replace(cell, measures={**cell.measures, "stop": stop})
     assert fill_in("{stops limi rows}", load("dnn"), [known]) == "2 of 4"
-
-
-def test_a_definition_that_the_text_does_not_say_is_found():
-    (wrong,) = check_text("x", ["Of 30 rows."], None, [], ["30 rows", "12"])
-    assert wrong == "x: '12' is named under `fixed`, and the text does not say it"
 
 
 def test_a_tie_is_nobody_s_best():
@@ -284,7 +228,7 @@ def test_a_ratio_over_all_benchmarks_is_of_all_of_them():
         known.outcomes[name] = dataclasses.replace(cell, measures={"findings": 0})
     for over in ("low", "high", "mean"):
         text = f"{{findings limi/natural {over}}}"
-        (wrong,) = check_text("x", [text], load("dnn"), [known], [])
+        (wrong,) = check_text("x", [text], load("dnn"), [known])
         assert wrong == f"x: {text} cannot be filled in from the kept cells"
     # On one benchmark, of the means over all, and as a change (which counts as none) there is one.
     text = "{findings limi/natural census-sex} {findings limi/natural means}"
@@ -305,6 +249,6 @@ def test_a_study_may_name_the_paper_s_table_of_another():
         ("if_r control < paper:before open on census-sex", True),
         ("if_r control < paper:before held on census-sex", False),
     ):
-        assert (check_text("x", [], study, known, [], [support]) == []) == holds
+        assert (check_text("x", [], study, known, [support]) == []) == holds
     alone = dataclasses.replace(study, paper_of="retraining")
-    assert check_text("x", [text], alone, known, []) != []
+    assert check_text("x", [text], alone, known) != []
