@@ -88,7 +88,7 @@ def test_a_claim_is_open_where_the_seeds_meet():
 def test_a_table_says_how_many_seeds_its_cells_have():
     known = tiny()
     del known.outcomes["census-sex/limi/1"]
-    (table,) = _tables.tables(small_study(), known, brief=True)
+    (table,) = _tables.tables(small_study(), known)
     assert table.notes[0].startswith("Means over 1 to 2 seeds;")
     assert table.notes[0].endswith("; a cell without a spread has one seed.")
 
