@@ -215,6 +215,7 @@ def _render(table: str, said: dict[str, Any], n_rows: int, folder: Path, *, sche
         '# worst_region_rate = "<= 5 %"  # in the group of people that flips most',
         '# score_gap_p99 = "<= 0.2"  # how far a protected value moves the score of 99 % of people',
         '# spd = "<= 0.1"  # gap between the groups\' shares of favorable decisions',
+        '# impact_ratio = ">= 0.8"  # lowest share by the highest: the four-fifths rule',
         '# natural_rate = ["<= 1 %", "no worse than baseline by 0.2 points"]',
         '# baseline = "runs/last"  # run folder of the previous model, on the same table',
         "max_queries = 50_000",

@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from limi.audits.hiding import say_region
 from limi.decisions import favors
 from limi.gates._rules import Rule
+from limi.metrics._enough import FEWEST_TOLD
+from limi.metrics._groups import edge_words, find_edges
 from limi.metrics._rate import clopper_pearson
 from limi.metrics.limits import (
     change_limits,
@@ -34,6 +36,7 @@ __all__ = ["Asked", "BaselineRate", "Estimate", "Measuring", "RegionRate", "meas
 
 _DIGITS = 9  # of a score that count: those behind them are the machine's
 _LEARNED_ROWS = 512  # that a privileged group is chosen on
+_LEAST_SHARE = 0.01  # of the first rows: a group that is compared
 _MOST_REGIONS = 4
 _ALL = "every row was asked about, so this is exact"
 
@@ -147,6 +150,10 @@ def measuring(
     if rule.measure == "spd":
         assert rule.column is not None
         return _Parity(error, schema, rule.column, split)
+    if rule.measure in ("widest_spd", "impact_ratio"):
+        assert rule.column is not None
+        ratio = rule.measure == "impact_ratio"
+        return _BetweenGroups(error, schema, rule.column, ratio=ratio)
     return _WorstRegion(error, schema, hidden, most_learned)
 
 
@@ -314,6 +321,93 @@ class _Parity(Measuring):
 
     def exact(self) -> Estimate | None:
         return None if self._learned else _collapsed(self.estimate())
+
+
+class _BetweenGroups(Measuring):
+    """The widest difference between two groups' shares of favorable decisions, or the ratio of the
+    lowest share to the highest.
+
+    Groups are the column's values, or bands of a number with many. The first rows say which there
+    are by what they hold, whatever was decided about them, so those rows count as well. The limit
+    on the fair side can only be wrong at the pair that is truly furthest apart, so its two shares
+    have half of the error each; that on the other side at any share, so they all have a part.
+    """
+
+    needs_flips = False
+
+    def __init__(self, error: float, schema: Schema, column: str, *, ratio: bool) -> None:
+        self._error, self._ratio = error, ratio
+        self._column, self._position = schema[column], schema.position(column)
+        self._cells: list[NDArray[np.float64]] = []
+        self._favorable: list[Mask] = []
+        self._edges: NDArray[np.float64] | None = None
+        self._groups: list[int] = []  # those that are compared
+
+    def take(self, asked: Asked) -> None:
+        cells = asked.rows[:, self._position]
+        known = ~np.isnan(cells)
+        self._cells.append(cells[known])
+        self._favorable.append(favors(asked.score)[known])
+        if self._edges is None and sum(map(len, self._cells)) >= _LEARNED_ROWS:
+            self._learn(_LEAST_SHARE * _LEARNED_ROWS)
+
+    def _learn(self, fewest: float) -> None:
+        """Which groups there are."""
+        cells = np.concatenate([np.empty(0), *self._cells])
+        self._edges = find_edges(self._column, cells)
+        sizes = np.bincount(np.searchsorted(self._edges, cells), minlength=len(self._edges) + 1)
+        self._groups = np.flatnonzero(sizes >= fewest).tolist()
+
+    def _counts(self) -> list[tuple[int, int, int]]:
+        """Of each group its place, its favorable decisions and its rows."""
+        assert self._edges is not None
+        places = np.searchsorted(self._edges, np.concatenate(self._cells))
+        favorable = np.concatenate(self._favorable)
+        inside = [(place, places == place) for place in self._groups]
+        return [(place, int(favorable[here].sum()), int(here.sum())) for place, here in inside]
+
+    def estimate(self) -> Estimate:
+        if self._edges is None:
+            return Estimate(math.nan, 0.0, 1.0, sum(map(len, self._cells)))
+        counts = self._counts()
+        known = [group for group in counts if group[2] >= FEWEST_TOLD]
+        if len(known) < 2:
+            return Estimate(math.nan, 0.0, 1.0, sum(n for *_, n in counts))
+        low, high = self._limits([(hits, n) for _, hits, n in known])
+        if len(known) < len(counts):  # of a group that is still too small nothing is known
+            low, high = (0.0, high) if self._ratio else (low, 1.0)
+        return self._tell(known, low, high)
+
+    def _limits(self, counts: list[tuple[int, int]]) -> tuple[float, float]:
+        fair = [share_limits(hits, n, self._error / 2) for hits, n in counts]
+        sure = [share_limits(hits, n, self._error / (2 * len(counts))) for hits, n in counts]
+        least, most = min(low for low, _ in fair), max(high for _, high in fair)
+        # Of the sure ones the pair that is furthest apart by its nearer ends.
+        below, above = min(high for _, high in sure), max(low for low, _ in sure)
+        if self._ratio:
+            return (least / most if most else 0.0), min(1.0, below / above if above else 1.0)
+        return max(0.0, above - below), most - least
+
+    def _tell(self, counts: list[tuple[int, int, int]], low: float, high: float) -> Estimate:
+        shares = sorted((hits / n, place, n) for place, hits, n in counts)
+        (least, worst, n_worst), (most, best, n_best) = shares[0], shares[-1]
+        value = (least / most if most else 1.0) if self._ratio else most - least
+        name, words = self._column.name, self._words
+        note = (
+            f"{100 * most:.1f} % of {n_best:,} with {name} {words(best)} are decided favorably, "
+            f"{100 * least:.1f} % of {n_worst:,} with {name} {words(worst)}"
+        )
+        return Estimate(value, low, high, sum(n for *_, n in counts), None, note)
+
+    def _words(self, place: int) -> str:
+        assert self._edges is not None
+        return edge_words(self._column, self._edges, place)
+
+    def exact(self) -> Estimate | None:
+        if self._edges is None:
+            self._learn(1)
+        known = [group for group in self._counts() if group[2] >= FEWEST_TOLD]
+        return _collapsed(self._tell(known, 0.0, 1.0)) if len(known) > 1 else None
 
 
 class _WorstRegion(Measuring):

@@ -142,6 +142,10 @@ class Gate:
 
 def judge(rule: Rule, known: Estimate) -> Answer:
     """Pass or fail where the limits lie wholly on one side of the rule's, else inconclusive."""
+    if rule.at_least:
+        if known.low >= rule.limit:
+            return Answer.PASS
+        return Answer.FAIL if known.high < rule.limit else Answer.INCONCLUSIVE
     if known.high <= rule.limit:
         return Answer.PASS
     return Answer.FAIL if known.low > rule.limit else Answer.INCONCLUSIVE

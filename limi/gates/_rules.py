@@ -13,9 +13,23 @@ from typing import Any, Literal, TypeAlias
 
 from limi.errors import InvalidInput, find_repeated, nearest
 
-__all__ = ["METRICS", "Measure", "Rule", "Rules", "is_metric", "parse_rules", "rule_texts"]
+__all__ = [
+    "METRICS",
+    "OF_GROUPS",
+    "Measure",
+    "Rule",
+    "Rules",
+    "is_metric",
+    "parse_rules",
+    "rule_texts",
+]
 
-Measure: TypeAlias = Literal["rate", "worst_region_rate", "score_gap", "spd"]
+Measure: TypeAlias = Literal[
+    "rate", "worst_region_rate", "score_gap", "spd", "widest_spd", "impact_ratio"
+]
+
+OF_GROUPS = ("spd", "widest_spd", "impact_ratio")
+"""Measures of a protected column's groups, which need no row under other values."""
 
 Rules: TypeAlias = str | Sequence[str] | Mapping[str, Any]
 """`"natural_rate <= 1 %"`, a list of such texts, or `{"natural_rate": "<= 1 %"}`."""
@@ -25,6 +39,8 @@ _USUAL: dict[Measure, str] = {
     "worst_region_rate": "natural",
     "score_gap": "natural",
     "spd": "people",  # held-out rows where there are some, else the table's
+    "widest_spd": "people",
+    "impact_ratio": "people",
 }
 METRICS = (
     *(f"{population}_rate" for population in _POPULATIONS),
@@ -33,18 +49,23 @@ METRICS = (
     "score_gap_p99",
     "real_score_gap_p99",
     "spd",
+    "widest_spd",
+    "impact_ratio",
 )
 """Names to choose from; other populations and percentiles are spelled the same way."""
 
 _NUMBER = r"(\d{1,12}(?:\.\d{1,12})?|\.\d{1,12})"
 _NAME = re.compile(
-    r"(?:(natural|real|held_out|uniform)_)?(rate|worst_region_rate|spd|score_gap_p(\d{1,2}(?:\.\d{1,3})?))"
+    r"(?:(natural|real|held_out|uniform)_)?(rate|worst_region_rate|widest_spd|spd|impact_ratio|score_gap_p(\d{1,2}(?:\.\d{1,3})?))"
 )
 _BASELINE = re.compile(rf"(no worse|better) than baseline(?: by {_NUMBER}\s*([^\d\s].*)?)?")
 # At the limit itself nothing is ever decided, so that < and <= mean the same.
 _AT_MOST = re.compile(rf"(?:<=?|≤|at most)\s*{_NUMBER}\s*(in \d{{1,12}}|[^\d\s].*)?")
+_AT_LEAST = re.compile(rf"(?:>=?|≥|at least)\s*{_NUMBER}\s*(in \d{{1,12}}|[^\d\s].*)?")
 _COMMA = re.compile(r"(\d{1,12}),(\d{1,12})")
-_SPLIT = re.compile(r"\s*([\w .-]*?)\s*([<≤]|at most\b|no worse\b|better\b|[>=!≥].*|$)", re.DOTALL)
+_SPLIT = re.compile(
+    r"\s*([\w .-]*?)\s*([<≤]|at most\b|at least\b|no worse\b|better\b|[>=!≥].*|$)", re.DOTALL
+)
 _SHARES = {"%": 100.0, "percent": 100.0}
 _POINTS = {"point": 100.0, "points": 100.0, "percentage points": 100.0}
 _LONGEST = 80  # characters of a rule that are quoted
@@ -62,6 +83,11 @@ class Rule:
     percentile: float | None = None  # of score gaps, from 0 to 100
     against_baseline: bool = False  # is the limit one of the difference to an earlier run?
     column: str | None = None  # the protected column, where each has its own
+
+    @property
+    def at_least(self) -> bool:
+        """Is more better, so that the limit is the least there may be?"""
+        return self.measure == "impact_ratio"
 
     @property
     def name(self) -> str:
@@ -115,7 +141,8 @@ def _join(name: str, value: Any) -> str:
             f"the gate's rule {name!r} is {_cut(repr(value))}; write a limit as text, such as "
             f'{name} = "<= 1 %"'
         )
-    return f"{name} <= {value!r}"
+    sign = ">=" if _plain(name).endswith("impact_ratio") else "<="
+    return f"{name} {sign} {value!r}"
 
 
 def _parse(text: str) -> Rule:
@@ -150,10 +177,11 @@ def _parse(text: str) -> Rule:
     if compared is not None:
         limit = _margin(shown, metric, measure, compared[1], compared[2], compared[3])
         return Rule(shown, metric, measure, population, limit, percentile, against_baseline=True)
-    bound = _AT_MOST.fullmatch(rest)
+    sign, form = (">=", _AT_LEAST) if measure == "impact_ratio" else ("<=", _AT_MOST)
+    bound = form.fullmatch(rest)
     if bound is None:
         raise InvalidInput(
-            f"the gate's rule {_cut(shown)!r} cannot be read; write '{metric} <= "
+            f"the gate's rule {_cut(shown)!r} cannot be read; write '{metric} {sign} "
             f"{_example(measure)}'"
             + (f", or '{metric} no worse than baseline by 0.2 points'" if measure == "rate" else "")
         )
@@ -162,6 +190,8 @@ def _parse(text: str) -> Rule:
 
 
 def _example(measure: Measure) -> str:
+    if measure == "impact_ratio":
+        return "0.8"
     return "1 %" if measure in ("rate", "worst_region_rate") else "0.1"
 
 
@@ -173,10 +203,11 @@ def _limit(text: str, metric: str, measure: Measure, number: str, unit: str | No
         if is_share or value >= 1:
             small = value if value >= 1 else 100 * value
             name = "%" if is_share else "points"
+            sign = ">=" if measure == "impact_ratio" else "<="
             raise InvalidInput(
                 f"the limit of the gate's rule {_cut(text)!r} has no unit, and {number} may be a "
-                f"share of 1 or of 100; write '{metric} <= {small:g} {name}'"
-                + (f" or '{metric} <= {value:g} {name}'" if small != value else "")
+                f"share of 1 or of 100; write '{metric} {sign} {small:g} {name}'"
+                + (f" or '{metric} {sign} {value:g} {name}'" if small != value else "")
             )
         limit = value
     elif unit.startswith("in "):

@@ -33,7 +33,7 @@ from limi.gates._baseline import Baseline
 from limi.gates._measures import Asked, BaselineRate, Estimate, Measuring, measuring
 from limi.gates._people import People
 from limi.gates._result import Answer, ColumnRate, Gate, Judged, judge
-from limi.gates._rules import Rule, Rules, parse_rules
+from limi.gates._rules import OF_GROUPS, Rule, Rules, parse_rules
 from limi.generators import Generator
 from limi.gpu import place as devices
 from limi.metrics.privileged import Privileged, Split, is_lowest, lowest, parse
@@ -188,7 +188,7 @@ def gate(
 def _require_kind(wanted: Sequence[Rule], problem: Problem) -> None:
     """InvalidInput where a rule of the gate needs scores and decisions have none."""
     decision = problem.target.rule
-    sided = [rule for rule in wanted if rule.measure in ("score_gap", "spd")]
+    sided = [rule for rule in wanted if rule.measure in ("score_gap", *OF_GROUPS)]
     if sided and decision.kind != "favorable":
         raise InvalidInput(
             f"the rule {sided[0].text!r} needs favorable scores, but the decision here is "
@@ -241,7 +241,7 @@ def _settle(rules: Sequence[Rule], problem: Problem) -> list[Rule]:
     settled: list[Rule] = []
     for rule in rules:
         population = people if rule.population == "people" else rule.population
-        columns = problem.schema.protected if rule.measure == "spd" else (None,)
+        columns = problem.schema.protected if rule.measure in OF_GROUPS else (None,)
         settled += [replace(rule, population=population, column=column) for column in columns]
     return settled
 
@@ -304,7 +304,7 @@ def _require_budget(plan: _Plan) -> None:
     # Scores and decisions that contradict each other are asked for once more.
     contract = (4 if target.decides else 1) * min(CONTRACT_ROWS, n)
     first = plan.asked_before + contract + 4 * min(_STEADY_ROWS, n)
-    flips = any(rule.measure != "spd" for rule in plan.rules)
+    flips = any(rule.measure not in OF_GROUPS for rule in plan.rules)
     row = most_per_row(plan.problem.schema, None) if flips else 1
     if most < first + row:
         raise InvalidInput(
@@ -572,7 +572,7 @@ class _Looks:
 
 def _passed_by_definition(problem: Problem, rules: Sequence[Rule]) -> list[str]:
     """A sentence on rules about flips, where the model takes nothing that could flip it."""
-    about_flips = [repr(rule.text) for rule in rules if rule.measure != "spd"]
+    about_flips = [repr(rule.text) for rule in rules if rule.measure not in OF_GROUPS]
     if not problem.blind or not about_flips:
         return []
     names = both(list(problem.unseen))

@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 from limi.table.schema import Column
 from limi.types import Index, Mask
 
-__all__ = ["MANY_VALUES", "Cut", "cross", "cut"]
+__all__ = ["MANY_VALUES", "Cut", "cross", "cut", "edge_words", "find_edges"]
 
 MANY_VALUES = 10
 """Values of a number that are groups of their own; of more, bands."""
 
-_BANDS = 5
+_SHARES = np.arange(1, 5) / 5  # of people, below the bands of a number but the first
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ def cut(column: Column, cells: NDArray[np.float64]) -> Cut:
 
 
 def _bands(column: Column, cells: NDArray[np.float64], known: NDArray[np.float64]) -> Cut:
-    cuts = np.unique(np.quantile(known, np.arange(1, _BANDS) / _BANDS))
+    cuts = np.unique(np.quantile(known, _SHARES))
     places = np.searchsorted(cuts, cells, side="left")
     words = []
     for place in range(len(cuts) + 1):
@@ -63,6 +63,28 @@ def _bands(column: Column, cells: NDArray[np.float64], known: NDArray[np.float64
         places = np.where(np.isnan(cells), len(words), places)
         words.append("missing")
     return Cut(places.astype(np.intp), tuple(words))
+
+
+def find_edges(column: Column, cells: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The highest cell of each group but the last, for rows that are still to come: every level or
+    value, or the bands of a number with many."""
+    if column.kind != "numerical":
+        return np.arange(column.size - 1, dtype=np.float64)
+    values = np.unique(cells)
+    if len(values) <= MANY_VALUES:
+        return values[:-1]
+    return np.unique(np.quantile(cells, _SHARES))
+
+
+def edge_words(column: Column, edges: NDArray[np.float64], place: int) -> str:
+    """What the group at a place is called."""
+    if column.kind != "numerical":
+        return column.show(float(place))
+    if place == len(edges):
+        return f"over {column.show(float(edges[-1]))}" if len(edges) else "of any value"
+    if not place:
+        return f"up to {column.show(float(edges[0]))}"
+    return f"over {column.show(float(edges[place - 1]))} to {column.show(float(edges[place]))}"
 
 
 def cross(names: Sequence[str], cuts: Sequence[Cut]) -> Cut:

@@ -7,6 +7,7 @@ import math
 from limi.audits.summary import Example, causes_first, tell_causes
 from limi.decisions import OTHER_CLASS
 from limi.gates import Answer, Gate, Judged
+from limi.gates._rules import OF_GROUPS
 from limi.metrics._populations import name_population
 from limi.report.wording import figure
 from limi.system.shown import clean
@@ -80,7 +81,7 @@ def _show(judged: Judged, number: float, *, unit: bool = False) -> str:
     rule = judged.rule
     if rule.against_baseline:
         return f"{100 * number:+.2f}{' points' if unit else ''}"
-    if rule.measure in ("spd", "score_gap"):
+    if rule.measure in ("score_gap", *OF_GROUPS):
         return f"{number:.3f}"
     return f"{100 * number:.2f}{' %' if unit else ''}"
 
@@ -102,6 +103,12 @@ def why(judged: Judged) -> str:
             f"{rule.percentile:g} % of {rows} have scores at most {value(judged)} apart when only "
             "protected values change"
         )
+    elif rule.measure == "impact_ratio":
+        told = (
+            f"the lowest share of favorable decisions is {value(judged)} of the highest on {rows}"
+        )
+    elif rule.measure == "widest_spd":
+        told = f"shares of favorable decisions differ by up to {value(judged)} on {rows}"
     else:
         told = f"shares of favorable decisions differ by {value(judged)} on {rows}"
     note = f"; {known.note}" if known.note else ""

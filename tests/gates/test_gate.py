@@ -9,6 +9,8 @@ import pytest
 import limi
 from limi.errors import InvalidInput
 from limi.gates import Answer, gate
+from limi.gates._measures import Asked, measuring
+from limi.gates._rules import parse_rules
 from limi.report import gate as page
 from limi.table.schema import Column, Schema
 from limi.workers import Crew
@@ -470,3 +472,82 @@ def test_only_a_pass_is_true():
     answers = [(one.passed, one.failed, one.inconclusive) for one in (passed, failed, unknown)]
     assert answers == [(True, False, False), (False, True, False), (False, False, True)]
     assert [bool(one) for one in (passed, failed, unknown)] == [True, False, False]
+
+
+def by_race(given):
+    """Favorable for 60 % of race a, 30 % of b and none of c: no group differs from the others by
+    as much as two of them do."""
+    bounds = given["race"].map({"a": 600, "b": 300, "c": 0}).to_numpy()
+    return np.where(given["u"].to_numpy() < bounds, 0.9, 0.1)
+
+
+def test_the_widest_pair_and_the_impact_ratio_bound_what_one_group_against_all_cannot():
+    given = {"protected": ["race"]}
+    for text, kept in (
+        ("uniform_spd <= 0.5", True),  # 0.6 against 0.15
+        ("uniform_widest_spd <= 0.5", False),
+        ("uniform_widest_spd <= 0.7", True),
+        ("uniform_impact_ratio >= 0.8", False),
+    ):
+        assert (ask(by_race, text, **given).answer == Answer.PASS) is kept, text
+    judged = ask(by_race, "uniform_widest_spd <= 0.5", **given).rules[0]
+    assert "race a" in judged.estimate.note
+    assert "race c" in judged.estimate.note
+    assert judged.estimate.low > 0.5
+    alike = ask(
+        flips_below(500, gap=0.0), "uniform_impact_ratio >= 50 %", protected=["race", "sex"]
+    )
+    assert alike.rules[0].rule.at_least
+    fair = ask(lambda rows: np.where(rows["u"] < 500, 0.9, 0.1), "uniform_impact_ratio >= 0.5")
+    assert fair.answer == Answer.PASS
+    with pytest.raises(InvalidInput, match=r"write 'impact_ratio >= 0.8'"):
+        ask(by_race, "impact_ratio <= 0.8")
+
+
+def test_a_whole_table_has_its_widest_pair_without_doubt_and_small_groups_decide_nothing():
+    people = frame()
+    people.loc[:5, "race"] = "c"
+    people.loc[6:, "race"] = people.loc[6:, "race"].replace("c", "b")
+    shares = pd.Series(by_race(people) > 0.5).groupby(people["race"]).mean()
+    truth = shares["a"] - shares["b"]
+    for limit, answer in ((truth + 0.001, Answer.PASS), (truth - 0.001, Answer.FAIL)):
+        told = ask(by_race, f"widest_spd <= {limit:.6f}", frame=people, protected=["race"])
+        assert told.answer == answer
+        assert told.rules[0].estimate.value == pytest.approx(truth)
+
+
+def test_limits_of_the_widest_pair_hold_at_every_look():
+    """Five groups that are alike but for one, looked at after every batch."""
+    schema = Schema(
+        (
+            Column(name="g", kind="categorical", levels=tuple("abcde")),
+            Column(name="u", kind="numerical", low=0.0, high=1.0),
+        )
+    ).protect(["g"])
+    shares, wrong = np.array([0.3, 0.3, 0.3, 0.3, 0.5]), 0
+    for seed in range(25):
+        rng = np.random.default_rng(seed)
+        rules = parse_rules(["widest_spd <= 0.1", "impact_ratio >= 0.5"])
+        works = [
+            measuring(
+                dataclasses.replace(rule, column="g"),
+                0.05,
+                schema,
+                baseline=None,
+                split=None,
+                most_learned=100,
+                hidden=(),
+            )
+            for rule in rules
+        ]
+        missed = False
+        for _ in range(6):
+            groups = rng.integers(0, 5, 300)
+            score = np.where(rng.random(300) < shares[groups], 0.9, 0.1)
+            rows = np.column_stack([groups, np.zeros(300)]).astype(float)
+            for work, truth in zip(works, (0.2, 0.6), strict=True):
+                work.take(Asked(rows, score, np.arange(300)))
+                known = work.estimate()
+                missed |= not known.low <= truth <= known.high
+        wrong += missed
+    assert wrong <= 5  # two rules with two limits each, each wrong in 5 % at most

@@ -65,7 +65,8 @@ def test_rules_come_as_texts_or_by_name():
 def test_every_name_that_is_offered_is_understood():
     for name in METRICS:
         assert is_metric(name)
-        assert one(f"{name} <= 3 %").metric == name
+        sign = ">=" if name == "impact_ratio" else "<="
+        assert one(f"{name} {sign} 3 %").metric == name
 
 
 @pytest.mark.parametrize(
