@@ -254,6 +254,10 @@ class Plan:
             "search": int(search),
             "second_check": int(findings * self.per_finding(told)),
         }
+        if budget.max_queries is not None:
+            # The search leaves what the second check will take.
+            over = max(0, sum(questions.values()) - budget.max_queries)
+            questions["search"] = max(0, questions["search"] - over)
         fitted = self.source.to_fit and (self.rate_rows or "generator" in self.method.needs)
         return Estimate(
             questions,

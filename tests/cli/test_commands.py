@@ -86,6 +86,14 @@ def test_a_plan_is_one_line_and_writes_nothing(folder, limi):
     )
 
 
+@pytest.mark.parametrize("how", ["--plan", "--dry-run"])
+def test_a_plan_promises_no_more_questions_than_the_budget_allows(folder, limi, how):
+    code, out, _ = limi(*FULL, "--max-queries", "2000", how, "--json")
+    assert code == 0
+    told = json.loads(out)
+    assert sum(told["phases"].values()) == told["questions"] == 2000
+
+
 def test_a_terminal_is_told_what_a_run_will_cost(folder, limi, monkeypatch):
     words = (*FULL, "--max-rows", "500", "--rate-rows", "100", "--json")
     assert limi(*words)[2] == ""
