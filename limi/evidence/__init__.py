@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from limi.evidence._pack import MANIFEST, Packed, pack, verify
+from limi.evidence._pack import SUMS, Packed, pack
 
-__all__ = ["MANIFEST", "Packed", "pack", "verify"]
+__all__ = ["SUMS", "Packed", "pack"]

@@ -7,7 +7,6 @@ own words. A pack is material for whoever has to answer; it claims no conformity
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from limi.audits.summary import Summary
@@ -15,94 +14,9 @@ from limi.metrics._rate import Rate
 from limi.report import wording
 from limi.system.words import both, count, markdown
 
-__all__ = ["card", "mapping", "readme"]
+__all__ = ["card", "readme"]
 
 _LONGEST_VALUES = 12  # values of a protected column that are listed
-
-
-@dataclass(frozen=True)
-class _Line:
-    """A line of a framework, the files that can serve it, and what they cannot."""
-
-    framework: str
-    number: str
-    asks: str
-    files: tuple[str, ...]
-    yours: str  # what the pack cannot say
-
-
-_LINES = (
-    _Line(
-        "AI Verify, process checks on fairness",
-        "7.1.1",
-        "a documented assessment of counterfactual (individual) fairness",
-        ("README.md", "report.html", "summary.json"),
-        "which decisions matter, and what was concluded",
-    ),
-    _Line(
-        "AI Verify, process checks on fairness",
-        "7.2.1",
-        "testing for bias over the whole life of the system",
-        ("README.md", "manifest.json"),
-        "packs from other versions and dates, and who acts on them",
-    ),
-    _Line(
-        "AI Verify, process checks on fairness",
-        "7.3.1",
-        "a reasoned choice of fairness metrics",
-        ("metrics.json", "mapping.md"),
-        "why these metrics fit the use of the system",
-    ),
-    _Line(
-        "AI Verify, process checks on fairness",
-        "7.4.1",
-        "the sensitive features and the groups that they form",
-        ("schema.toml", "README.md"),
-        "why these features and no others",
-    ),
-    _Line(
-        "AI Verify, process checks on fairness",
-        "7.5.1",
-        "the parts of the population between which outcomes should be fair",
-        ("report.html", "summary.json"),
-        "which parts ought to be compared",
-    ),
-    _Line(
-        "NIST AI RMF 1.0",
-        "MEASURE 1.1",
-        "measures chosen for the mapped risks, and a note on what is not measured",
-        ("README.md", "metrics.json"),
-        "the risks that were mapped",
-    ),
-    _Line(
-        "NIST AI RMF 1.0",
-        "MEASURE 2.1",
-        "documented test sets, metrics and tools",
-        ("README.md", "manifest.json", "schema.toml"),
-        "where the table comes from",
-    ),
-    _Line(
-        "NIST AI RMF 1.0",
-        "MEASURE 2.5",
-        "documented limits of how far the results generalise",
-        ("README.md", "model-card.md"),
-        "the conditions under which the system is used",
-    ),
-    _Line(
-        "NIST AI RMF 1.0",
-        "MEASURE 2.11",
-        "fairness and bias evaluated, with documented results",
-        ("report.html", "summary.json", "metrics.json", "model-card.md"),
-        "what you conclude from the results",
-    ),
-    _Line(
-        "NIST AI RMF 1.0",
-        "MEASURE 3.1",
-        "means to track known risks over time",
-        ("README.md", "manifest.json"),
-        "how often the test is repeated, and by whom",
-    ),
-)
 
 
 def readme(summary: Summary, manifest: Mapping[str, Any], files: list[str]) -> str:
@@ -139,9 +53,8 @@ def readme(summary: Summary, manifest: Mapping[str, Any], files: list[str]) -> s
             "",
             *(f"- `{name}`: {_FILES[name]}" for name in files),
             "",
-            "`limi pack --verify FILE` checks every file against the checksums in `pack.json`. "
-            "Send the checksum of the pack itself through another channel to anyone who must "
-            "trust it.",
+            "Unpacked, `sha256sum -c SHA256SUMS` checks every file. Send the checksum of the pack "
+            "itself through another channel to anyone who must trust it.",
             "",
         ]
     )
@@ -156,8 +69,7 @@ _FILES = {
     "manifest.json": "settings, seed, versions and checksums of everything that went into the run",
     "findings.parquet": "every finding: two people whom the model decides differently",
     "model-card.md": "a section for the model's card",
-    "mapping.md": "which files can serve as evidence for which lines of two frameworks",
-    "pack.json": "the checksums of all other files",
+    "SHA256SUMS": "the checksums of all other files",
 }
 
 
@@ -389,29 +301,6 @@ def _rate_line(summary: Summary, name: str, rate: Rate) -> str:
         wording.sample_size(summary, name, rate).removeprefix("n = "),
     )
     return "| " + " | ".join(map(markdown, cells)) + " |"
-
-
-def mapping(files: list[str]) -> str:
-    """Which files can serve which lines, and what is left to say."""
-    rows = [
-        f"| {line.framework} | {line.number} | {line.asks} | "
-        f"{', '.join(f'`{name}`' for name in line.files if name in files)} | {line.yours} |"
-        for line in _LINES
-    ]
-    return "\n".join(
-        [
-            "# Which questions these files can help to answer",
-            "",
-            "The lines are summarised in limi's own words; the frameworks' own texts are "
-            "authoritative. A file named here can serve as evidence; that does not mean that the "
-            "line is met.",
-            "",
-            "| framework | line | asks for | files | yours to add |",
-            "|---|---|---|---|---|",
-            *rows,
-            "",
-        ]
-    )
 
 
 def _item(text: str) -> str:
