@@ -111,10 +111,32 @@ class Cell:
         method = methods.parse(self.method, self.settings)
         config |= {
             "format": FORMAT,
-            "resolved": dataclasses.asdict(method),  # type: ignore[call-overload]
+            "resolved": _resolve(method),
             "revisions": revisions,
         }
         return digest(json.dumps(config, sort_keys=True, default=str).encode())
+
+
+_GONE: Mapping[str, Mapping[str, Any]] = {
+    "ADF": {"protected_range": "schema"},
+    "Aequitas": {"start": "domain", "objective": "flips", "reward": "flips"}
+    | {"move_protected": False},
+    "ExpGA": {"pool": "table", "fitness": "scores", "crossover": "exchange", "mutation": "whole"},
+    "NeuronFair": {"scoring": "difference", "walk": "momentum", "protected_range": "schema"},
+    "SG": {"ranks": "paper", "ties": "age", "solver": "intervals"},
+    "Themis": {"bound": "exact"},
+    "VBTX": {"thresholds": "floor", "differ": "any", "swapped": "count", "repeats": False},
+}
+"""Settings that methods had when cells were run, as they were: kept results are known by them."""
+
+
+def _resolve(method: Any) -> dict[str, Any]:
+    """Every setting of a method, and of the parts of a pair."""
+    fields = {field.name: getattr(method, field.name) for field in dataclasses.fields(method)}
+    return {**_GONE.get(type(method).__name__, {})} | {
+        name: _resolve(value) if dataclasses.is_dataclass(value) else value
+        for name, value in fields.items()
+    }
 
 
 def expand(study: Study, scale: str, seeds: int | None = None) -> list[Cell]:

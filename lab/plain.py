@@ -203,7 +203,7 @@ def _neuronfair(
     method: Any = methods.parse(cell.method, cell.settings)
     twin, around, verdict = _program("neuronfair"), _program("adf"), _program("check").verdict
     score, schema = problem.target.score, problem.schema
-    layer, mask = choose(known, schema, problem.rows, method.layer, method.share, method.scoring)
+    layer, mask = choose(known, schema, problem.rows, method.layer, method.share)
 
     def slopes(row: Any, partner: Any) -> list[Any]:
         pairs = (row, partner), (partner, row)

@@ -209,17 +209,10 @@ def tied_task(**more):
 
 @pytest.mark.parametrize(
     ("name", "preset"),
-    [
-        (name, preset)
-        for name in BLACK
-        for preset in methods.presets(name) or {"": {}}
-        if "protected_range" not in methods.presets(name).get(preset, {})
-    ],
+    [(name, preset) for name in BLACK for preset in methods.presets(name) or {"": {}}],
 )
 def test_rows_on_the_edge_steer_no_search(name, preset):
     settings = SMALL.get(name, {}) | ({"preset": preset} if preset else {})
-    if (name, preset) == ("sg", "released"):
-        settings["limit"] = 150  # a tree for each row
     the_last_digits_change_nothing(lambda: methods.parse(name, settings), tied_task)
 
 

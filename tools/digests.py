@@ -66,7 +66,6 @@ _SMALL: dict[str, dict[str, Any]] = {
     "grft": {"size": 100, "generations": 5},
     "limi": {"n_latents": 4_000},
     "sg": {"n_samples": 300},
-    "sg released": {"limit": 60},  # a tree for each row
     "vbtx": {"n_samples": 500},
     "guided": {"first": 200, "trees": 10, "pool": 6},
 }
@@ -260,10 +259,7 @@ def _pair(name: str) -> methods.Method:
 def _fits(problem: Problem, method: methods.Method) -> bool:
     """Can the problem be searched so?"""
     white = problem.target is not None and gradients.of(problem.target) is not None
-    # Some released programs know tables with one protected column only.
-    narrow = getattr(method, "protected_range", "schema") == "census"
-    lone = len(problem.schema.protected) == 1
-    return (white or "neurons" not in method.needs) and (lone or not narrow)
+    return white or "neurons" not in method.needs
 
 
 def _cases(kept: Path) -> Iterator[Case]:

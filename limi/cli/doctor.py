@@ -32,7 +32,6 @@ _EXTRAS = {
     "torch": (("torch",), "torch targets, neural generators, GPU"),
     "onnx": (("onnxruntime",), "ONNX files as targets"),
     "skops": (("skops",), "scikit-learn models from .skops files"),
-    "solver": (("z3-solver",), "the SG method with the solver that its paper uses"),
     "boosters": (("xgboost", "lightgbm", "catboost"), "native booster files as targets"),
     "mlflow": (("mlflow-skinny",), "--log mlflow, and thresholds for models in MLflow"),
     "remote": (("httpx", "msgspec"), "models behind an address"),

@@ -10,10 +10,8 @@ from limi.table.schema import Schema
 from limi.types import Index, Rows
 
 __all__ = [
-    "copy_fragments",
     "exchange_fragments",
     "mutate",
-    "mutate_below_top",
     "n_copies",
     "select",
 ]
@@ -58,32 +56,7 @@ def exchange_fragments(rows: Rows, columns: Index, rate: float, rng: np.random.G
     return children
 
 
-def copy_fragments(rows: Rows, rate: float, rng: np.random.Generator) -> Rows:
-    """Children that copy a run of cells from a random donor, as released.
-
-    The end of the run is drawn as a length but used as a position, so that most runs are empty.
-    """
-    n, width = rows.shape
-    draws = rng.random((n, 4))
-    donors = rows[np.floor(draws[:, 1] * n).astype(np.intp)]
-    start = np.floor(draws[:, 2] * width)
-    end = np.floor(draws[:, 3] * (width - start))
-    place = np.arange(width)
-    inside = (place >= start[:, None]) & (place < end[:, None]) & (draws[:, :1] < rate)
-    return np.where(inside, donors, rows)
-
-
 def mutate(schema: Schema, rows: Rows, rate: float, rng: np.random.Generator) -> Rows:
     """Rows with each free cell drawn again, from the whole domain, at this rate."""
     hit = (rng.random(rows.shape) < rate) & schema.free_mask
     return np.where(hit, uniform(schema, len(rows), rng), rows)
-
-
-def mutate_below_top(schema: Schema, rows: Rows, rate: float, rng: np.random.Generator) -> Rows:
-    """The same with protected cells too and never the highest value, as released."""
-    hit = rng.random(rows.shape) < rate
-    draws = rng.random(rows.shape)
-    levels = np.floor(draws * np.maximum(schema.sizes - 1, 1)) * schema.step
-    real = draws * (schema.high - schema.low)
-    drawn = schema.low + np.where(schema.sizes > 0, levels, real)
-    return np.where(hit, drawn, rows)

@@ -183,13 +183,12 @@ def climb(
     rows: Rows,
     steps: int,
     heading: Heading,
-    done: Callable[[Checked], Mask] = lambda checked: checked.flips,
 ) -> Iterator[Checked]:
-    """Move rows until they flip (or are done otherwise), at most `steps` times."""
+    """Move rows until they flip, at most `steps` times."""
     for step in range(steps + 1):
         checked = session.check(rows, origin="explore")
         yield checked
-        going = ~done(checked)
+        going = ~checked.flips
         if step == steps or not going.any():
             return
         here = checked[going]

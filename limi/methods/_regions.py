@@ -6,27 +6,23 @@ column. Intersecting intervals answers what the published programs ask a solver.
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.errors import missing
 from limi.methods._surrogate import Paths
 from limi.table.steps import Ladder
 from limi.types import Index, Rows
 
 __all__ = [
-    "SolverRegions",
+    "Regions",
     "Values",
     "highest_below",
     "lowest_above",
     "prefixes",
     "solve",
-    "solve_with_z3",
     "toggles",
 ]
 
@@ -37,7 +33,7 @@ _REAL_GAP = 1e-6  # how far from a threshold real-valued positions stay, in step
 
 
 @dataclass(frozen=True)
-class SolverRegions:
+class Regions:
     """Boxes of positions, each with the row to be moved into it."""
 
     row: Index  # (m,) which row
@@ -46,23 +42,21 @@ class SolverRegions:
     high: NDArray[np.float64]
     open: NDArray[np.bool_]  # (m, d) the columns that may change
     confidence: NDArray[np.float64]  # (m,) mean over the tests of the box
-    whole_path: bool  # do the tests behind the negated one hold too?
 
-    def __getitem__(self, index: Any) -> SolverRegions:
-        return SolverRegions(
+    def __getitem__(self, index: Any) -> Regions:
+        return Regions(
             self.row[index],
             self.place[index],
             self.low[index],
             self.high[index],
             self.open[index],
             self.confidence[index],
-            self.whole_path,
         )
 
     def __len__(self) -> int:
         return len(self.row)
 
-    def feasible(self) -> SolverRegions:
+    def feasible(self) -> Regions:
         """Those that hold any row at all."""
         return self[(self.low <= self.high).all(axis=1)]
 
@@ -77,7 +71,7 @@ def lowest_above(ladder: Ladder, columns: Index, thresholds: NDArray[np.float64]
     return np.where(ladder.whole[columns], np.floor(thresholds) + 1, thresholds + _REAL_GAP)
 
 
-def toggles(ladder: Ladder, paths: Paths) -> SolverRegions:
+def toggles(ladder: Ladder, paths: Paths) -> Regions:
     """For each test of each path, the rows that fail it alone: only its column may change.
 
     Tests of protected columns stay as they are.
@@ -104,10 +98,10 @@ def toggles(ladder: Ladder, paths: Paths) -> SolverRegions:
     highs[line, changed] = np.minimum(highs[line, changed], high[row, place])
     may_change = np.zeros(lows.shape, dtype=bool)
     may_change[line, changed] = True
-    return SolverRegions(row, place, lows, highs, may_change, mean[row, place], True)
+    return Regions(row, place, lows, highs, may_change, mean[row, place])
 
 
-def prefixes(ladder: Ladder, paths: Paths, threshold: float) -> SolverRegions:
+def prefixes(ladder: Ladder, paths: Paths, threshold: float) -> Regions:
     """For each test of each path, the rows that pass the tests before it and fail it.
 
     All columns of those tests may change. Tests of protected columns are left out, and a path
@@ -143,9 +137,7 @@ def prefixes(ladder: Ladder, paths: Paths, threshold: float) -> SolverRegions:
     row, place = row[kept], place[kept]
     may_change = np.logical_or.accumulate(tested, axis=1)
     kept_at = row, place
-    return SolverRegions(
-        row, place, lows[kept_at], highs[kept_at], may_change[kept_at], mean[kept_at], False
-    )
+    return Regions(row, place, lows[kept_at], highs[kept_at], may_change[kept_at], mean[kept_at])
 
 
 def _negate(ladder: Ladder, paths: Paths) -> tuple[Any, Any]:
@@ -164,7 +156,7 @@ def _whole_domain(ladder: Ladder, n: int) -> tuple[Any, Any]:
 
 
 def solve(
-    ladder: Ladder, rows: Rows, regions: SolverRegions, values: Values, rng: np.random.Generator
+    ladder: Ladder, rows: Rows, regions: Regions, values: Values, rng: np.random.Generator
 ) -> Rows:
     """The rows of feasible regions, moved into them; closed columns keep their cells."""
     own = rows[regions.row]
@@ -178,74 +170,3 @@ def solve(
         wanted = here if values == "nearest" else (0.0 - ladder.low) / ladder.unit
         there = np.clip(wanted, regions.low, regions.high)
     return ladder.replace(own, there, regions.open & (there != here))
-
-
-def solve_with_z3(
-    ladder: Ladder, rows: Rows, paths: Paths, regions: SolverRegions
-) -> tuple[Index, Rows]:
-    """The same by a solver: which regions are feasible, and rows in them as the solver chooses.
-
-    The solver sees the tests themselves, one region after the other; it is there to compare with.
-    """
-    feasible, solved = [], []
-    here = ladder.climb(rows)
-    for place in range(len(regions)):
-        problem, cells = constraints(ladder, paths, regions[place : place + 1])
-        if str(problem.check()) != "sat":
-            continue
-        model = problem.model()
-        there = here[regions.row[place]].copy()
-        for column, cell in cells.items():
-            value = model.eval(cell, model_completion=True)
-            there[column] = number(value) - _origin(ladder, column)
-        feasible.append(place)
-        solved.append(there)
-    chosen = np.array(feasible, dtype=np.intp)
-    own, here = rows[regions.row[chosen]], here[regions.row[chosen]]
-    there = np.array(solved).reshape(own.shape)
-    return chosen, ladder.replace(own, there, regions.open[chosen] & (there != here))
-
-
-def constraints(ladder: Ladder, paths: Paths, region: SolverRegions) -> tuple[Any, dict[int, Any]]:
-    """A solver's problem for one region, and its variable for each column that may change.
-
-    Variables count steps from zero, not from the lowest value: a solver likes zeros, and zero
-    must mean what it means in the table.
-    """
-    try:
-        z3: Any = importlib.import_module("z3")  # it comes without types
-    except ImportError:
-        raise missing("z3-solver", "solver", "solver='z3'") from None
-    problem = z3.Solver()
-    cells: dict[int, Any] = {}
-    for column in map(int, np.flatnonzero(region.open[0])):
-        origin = z3.RealVal(_exact(_origin(ladder, column)))
-        variable = z3.Int if ladder.whole[column] else z3.Real
-        cells[column] = variable(f"x{column}")
-        value = z3.ToReal(cells[column]) if ladder.whole[column] else cells[column]
-        problem.add(value >= origin, value <= origin + z3.RealVal(_exact(ladder.last[column])))
-    row, negated = int(region.row[0]), int(region.place[0])
-    for place, column in enumerate(map(int, paths.column[row])):
-        if column not in cells or (place > negated and not region.whole_path):
-            continue
-        value = z3.ToReal(cells[column]) if ladder.whole[column] else cells[column]
-        threshold = z3.RealVal(_exact(paths.threshold[row, place] + _origin(ladder, column)))
-        below = bool(paths.below[row, place]) != (place == negated)
-        problem.add(value <= threshold if below else value > threshold)
-    return problem, cells
-
-
-def number(value: Any) -> float:
-    """A solver's number, whole or a fraction, as one of ours."""
-    return float(value.as_long() if value.is_int() else value.as_fraction())
-
-
-def _exact(number: float) -> str:
-    """A number as a solver reads it without rounding."""
-    return str(Fraction(float(number)))
-
-
-def _origin(ladder: Ladder, column: int) -> float:
-    """The position of zero, the other way round: what the lowest value is in steps."""
-    steps = float(ladder.low[column] / ladder.unit[column])
-    return round(steps) if ladder.whole[column] else steps

@@ -15,11 +15,9 @@ Faithfulness
   to the seed after each failure (`reset_to_seed`).
 - Paper: no move where the gradients agree nowhere (`fallback=none`). Code: then one random column
   moves; where one gradient vanishes the other one's direction is lost, and rows whose agreement is
-  zero against zero stand still (`fallback=released`). Here: along the gradient that is left, and
+  zero against zero stand still. Here: along the gradient that is left, and
   one random column where no sign agrees.
-- Code: reads the protected bounds of census for every table (`protected_range=census`). Here: the
-  schema's. With census bounds impossible values decide which rows become seeds, as released; the
-  twins whose gradients steer a walk hold values of the schema all the same.
+- Code: reads the protected bounds of census for every table. Here: the schema's.
 - Code: keeps a seed's first flipping counterpart; the paper chooses among the flipping ones again.
   Here: at every step the one that the check gives, the widest by default.
 - Code: a gradient entry of zero makes the chances NaN and stops the program. Here: 1/(g + 1e-6).
@@ -29,15 +27,15 @@ Faithfulness
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from limi.methods import _gradient, _seeds
-from limi.methods._climbing import Climbing
 from limi.methods._gradient import Moves, Restart
+from limi.methods._phases import two_phase
 from limi.search.check import Checked
 from limi.search.session import Session
 from limi.table.schema import Schema
@@ -46,11 +44,11 @@ from limi.types import Mask, Rows
 
 __all__ = ["ADF"]
 
-Fallback = Literal["corrected", "released", "none"]
+Fallback = Literal["corrected", "none"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ADF(Climbing):
+class ADF:
     """Climb the loss to the decision boundary, then wander along it."""
 
     n_seeds: int = 1000  # flipping rows to search around, at most
@@ -62,7 +60,6 @@ class ADF(Climbing):
     restart: Restart = "metropolis"  # what a walk does after a move that does not flip
     gradient: _gradient.Kind = "auto"  # gradients of the model itself, or estimated from scores
     fallback: Fallback = "corrected"  # what to do if the two gradients agree nowhere
-    protected_range: Literal["schema", "census"] = "schema"  # census: its bounds for every table
 
     needs: ClassVar[frozenset[str]] = frozenset()
     population: ClassVar[str | None] = None
@@ -70,11 +67,14 @@ class ADF(Climbing):
         "best": {},
         "strong": {"restart": "stay"},
         "paper": {"restart": "never", "fallback": "none"},
-        "released": {"fallback": "released", "protected_range": "census"},
     }
 
     def __post_init__(self) -> None:
         _gradient.require_sizes(self)
+
+    def search(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
+        """Both phases."""
+        return two_phase(session, self, self, rng, n_seeds=self.n_seeds)
 
     def exploit(
         self, session: Session, seeds: Checked, rng: np.random.Generator
@@ -86,9 +86,8 @@ class ADF(Climbing):
         )
         return _gradient.wander(session, seeds, rng, _gradient.of_both(slope), how)
 
-    def _climb(
-        self, session: Session, rng: np.random.Generator, done: Callable[[Checked], Mask]
-    ) -> Iterator[Checked]:
+    def explore(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
+        """Rows of the table on their way to where they flip."""
         slope = _gradient.slopes_of(session, self.gradient).loss_gradient
 
         def heading(here: Checked, going: Mask) -> Moves:
@@ -96,7 +95,7 @@ class ADF(Climbing):
             return self.explore_step * agreement(session.schema, own, other, self.fallback, rng)
 
         rows = _seeds.cluster_rows(session, rng, n=self.n_seeds, clusters=self.clusters)
-        return _gradient.climb(session, rows, self.explore_steps, heading, done)
+        return _gradient.climb(session, rows, self.explore_steps, heading)
 
 
 def agreement(
@@ -111,14 +110,6 @@ def agreement(
     line, column = np.arange(len(up)), rng.choice(np.flatnonzero(free), len(up))
     turn = np.where(rng.random(len(up)) < 0.5, -1.0, 1.0)
     flat, other_flat = ~up.any(axis=1), ~up_other.any(axis=1)
-    if fallback == "released":
-        mask = np.where(same, 1.0, 0.0)
-        mask[other_flat] = up[other_flat]
-        mask[flat] = up_other[flat]
-        mask[:, ~free] = 0.0
-        lost = ~mask.any(axis=1)
-        mask[line[lost], column[lost]] = 1.0
-        return np.asarray(up * mask)
     moves = np.where(same, up, 0.0)
     moves[other_flat] = up[other_flat]
     moves[flat] = up_other[flat]

@@ -11,14 +11,13 @@ Faithfulness
 - Paper: one walk after another. Here all walks take each step together and vote on the shared
   probabilities; above 32 walks a vote weighs 32 / n, so that one step moves them no further than
   32 steps of a single walk. `walks=1` gives the published order and weights.
-- Released code moves protected columns too. Here only with `move_protected`.
+- Released code moves protected columns too. Here they stay, because every value is tried anyway.
 - Released baseline of the ADF repository returns the truth value of a protected value as the
   objective: the walk prefers rows whose first flipping value (or own, if none flips) is not 0.
-  Here only with `objective="protected-value"` (`preset=adf`).
-- Released scikit-learn script rewards moves to rows that do not flip. Here only with
-  `reward="others"` (`preset=scikit-learn`).
+  Here it prefers rows that flip.
+- Released scikit-learn script rewards moves to rows that do not flip. Here those to rows that do.
 - The copy in the ExpGA repository starts from rows of the table instead of uniform ones, and walks
-  10,000 steps. Here with `start="table"` and `exploit_steps=10000`.
+  10,000 steps. Here from uniform rows, as published; `exploit_steps` sets the others.
 - A step is one code of a level or of a grid, whatever the kind of the column, as published; in a
   real-valued column it is a hundredth of the range. A missing value counts as one step above the
   highest.
@@ -33,12 +32,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.decisions import Rule
 from limi.errors import InvalidInput
 from limi.methods._phases import two_phase
 from limi.search.check import Checked
 from limi.search.session import Session
-from limi.table.rows import snap, uniform
+from limi.table.rows import uniform
 from limi.table.schema import Schema
 from limi.table.steps import Ladder
 from limi.types import Index, Mask, Rows
@@ -61,19 +59,11 @@ class Aequitas:
     direction_change: float = 0.001  # how much a flip changes the chance of a direction
     column_change: float = 0.001  # how much a flip changes the chance of a column
     temperature: float = 1.0  # higher accepts more moves that do not flip
-    start: Literal["domain", "table"] = "domain"  # rows to start from
-    objective: Literal["flips", "protected-value"] = "flips"  # what a walk prefers
-    reward: Literal["flips", "others"] = "flips"  # which moves are learned from
-    move_protected: bool = False  # may a move change protected columns?
     walks: int = 1024  # walks side by side; 1 is the published order
 
     needs: ClassVar[frozenset[str]] = frozenset()
     population: ClassVar[str | None] = None
-    presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "best": {},
-        "adf": {"objective": "protected-value", "move_protected": True},
-        "scikit-learn": {"n_samples": 2000, "reward": "others", "move_protected": True},
-    }
+    presets: ClassVar[dict[str, dict[str, Any]]] = {"best": {}}
 
     def __post_init__(self) -> None:
         if min(self.n_samples, self.n_seeds, self.walks) < 1 or self.exploit_steps < 0:
@@ -87,17 +77,10 @@ class Aequitas:
 
     def search(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
         """Random rows, then walks."""
-        session.keep_scores |= self.objective == "protected-value"
         return two_phase(session, self, self, rng, n_seeds=self.n_seeds)
 
     def explore(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
-        """Uniform rows of the domain, or rows of the table in random order."""
-        if self.start == "table":
-            order = rng.permutation(len(session.rows))[: self.n_samples]
-            for start in range(0, len(order), _ROUND):
-                rows = snap(session.schema, session.rows[order[start : start + _ROUND]])
-                yield session.check(rows, origin="explore")
-            return
+        """Uniform rows of the domain."""
         for start in range(0, self.n_samples, _ROUND):
             n = min(_ROUND, self.n_samples - start)
             yield session.check(uniform(session.schema, n, rng), origin="explore")
@@ -107,11 +90,10 @@ class Aequitas:
     ) -> Iterator[Checked]:
         """Walks from every seed, with tastes that they share."""
         ladder = Ladder.of(session.schema)
-        taste = Taste.of(session.schema, move_protected=self.move_protected)
-        session.keep_scores |= self.objective == "protected-value"
+        taste = Taste.of(session.schema)
         for start in range(0, len(seeds), self.walks):
             here = seeds[start : start + self.walks]
-            energy = self._energy(session, here)
+            energy = _energy(here)
             for _ in range(self.exploit_steps):
                 draws = rng.random((len(here), 4))
                 columns, signs = taste.draw(ladder, here.rows, draws)
@@ -121,20 +103,19 @@ class Aequitas:
                 if len(checked) < len(rows):
                     return
                 taste = self.learn(taste, columns, signs, checked.flips)
-                there = self._energy(session, checked)
+                there = _energy(checked)
                 accepted = self._accept(energy, there, draws[:, 3])
                 here = checked.where(accepted, here)
                 energy = np.where(accepted, there, energy)
 
     def learn(self, taste: Taste, columns: Index, signs: NDArray[np.float64], flips: Mask) -> Taste:
         """The taste after a step of every walk."""
-        good = flips if self.reward == "flips" else ~flips
         weight = min(1.0, _FULL_VOTES / len(flips))
         if self.variant != "random":
-            votes = np.where(good, -signs, signs) * weight * self.direction_change
+            votes = np.where(flips, -signs, signs) * weight * self.direction_change
             taste = taste.turned(columns, votes)
         if self.variant == "fully-directed":
-            votes = np.where(good, weight, -weight) * self.column_change
+            votes = np.where(flips, weight, -weight) * self.column_change
             taste = taste.preferring(columns, votes)
         return taste
 
@@ -147,26 +128,9 @@ class Aequitas:
         accepted: Mask = draws < np.exp(-np.maximum(there - here, 0.0) / self.temperature)
         return accepted
 
-    def _energy(self, session: Session, checked: Checked) -> NDArray[np.float64]:
-        if self.objective == "flips":
-            return np.where(checked.flips, 0.0, 1.0)
-        schema = session.schema
-        position = schema.protected_index[0]
-        flipping = _first_flipping(schema, checked, session.decision)
-        value = np.where(checked.flips, flipping, checked.rows[:, position])
-        return np.where(value == 0, 1.0, 0.0)
 
-
-def _first_flipping(schema: Schema, checked: Checked, decision: Rule) -> NDArray[np.float64]:
-    """The first protected value that flips each row, in the order of combinations.
-
-    Seeds of another method may have brought their partner only, which then stands for it.
-    """
-    if not len(checked.scores):
-        return checked.partner[:, schema.protected_index[0]]
-    flipped = decision.differ(checked.scores, checked.score[:, None])
-    first: NDArray[np.float64] = schema.combinations[flipped.argmax(axis=1), 0]
-    return first
+def _energy(checked: Checked) -> NDArray[np.float64]:
+    return np.where(checked.flips, 0.0, 1.0)
 
 
 @dataclass(frozen=True)
@@ -177,9 +141,9 @@ class Taste:
     down: NDArray[np.float64]  # pi: the probability of a step down in each column
 
     @staticmethod
-    def of(schema: Schema, *, move_protected: bool = False) -> Taste:
+    def of(schema: Schema) -> Taste:
         """No preference yet."""
-        movable = np.ones(len(schema)) if move_protected else schema.free_mask.astype(float)
+        movable = schema.free_mask.astype(float)
         return Taste(movable / max(movable.sum(), 1.0), np.full(len(schema), 0.5))
 
     def draw(

@@ -44,7 +44,6 @@ class EIDIG(Downhill):
         "best": {},
         "strong": {"restart": "stay"},
         "inf": {"update_every": None},
-        "released": {"explore_steps": 9},
     }
 
     def _slopes(self, session: Session) -> Slopes:

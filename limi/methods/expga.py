@@ -6,25 +6,22 @@ Selection, crossover and mutation then breed rows whose score depends on the pro
 Faithfulness
 - Paper: seeds are rows of the table whose protected column ranks under a threshold, which is
   chosen for each table so that about a fifth of the rows qualify. Here it is the smallest with
-  which at least a fifth do, for any table, also with `preset=released`; `threshold` sets it.
+  which at least a fifth do, for any table; `threshold` sets it.
 - Released code has the thresholds 7 for Adult, 14 for German Credit and 10 for Bank (the paper 9).
 - Released code draws the rows to explain uniformly from the domain, with the protected value 0
-  whether the domain has it or not, and stops at 100 seeds: `pool="domain"` and `n_seeds=100`, but
-  always with protected values of the domain.
+  whether the domain has it or not, and stops at 100 seeds. Here: rows of the table.
 - Paper and code explain with LIME, all columns as numbers. Here: the same sampling law, kernel and
   ridge regression, but one scored pool for all rows, and its rows are moved into the domain before
   the model sees them. With several protected columns the best ranked one counts.
 - Paper: fitness is the difference between the scores of the protected variants. Released code:
-  3 where the label flips, 1 where not (`fitness="labels"`, and always where the target answers
-  labels only). A row that the released code has recorded before may get 1 although it flips; not
-  here.
+  3 where the label flips, 1 where not, or where it has recorded the row before. Here: the paper's,
+  and 3 or 1 where the target answers labels only.
 - Paper and code: a population may fill with copies of one row, and then finds little that is new.
   Here copies share the fitness of their row; `copies="count"` for theirs (`preset=paper`).
 - Paper: two parents exchange a fragment. Released code copies one way and mistakes the length of
-  the fragment for its end, so that most are empty (`crossover="released"`); its donors are taken
-  from before the crossover here, not in place.
+  the fragment for its end, so that most are empty. Here: the paper's.
 - Paper: mutation leaves protected columns alone. Released code does not, and never draws the
-  highest value (`mutation="released"`).
+  highest value. Here: the paper's.
 - Released code counts unverified seeds and both protected twins. Here every finding was checked
   and is distinct by its non-protected columns.
 """
@@ -43,7 +40,7 @@ from limi.errors import InvalidInput
 from limi.methods import _genetic, _surrogate
 from limi.search.check import Checked
 from limi.search.session import Session
-from limi.table.rows import snap, uniform
+from limi.table.rows import snap
 from limi.table.steps import Ladder
 from limi.types import Index, Rows
 
@@ -62,25 +59,13 @@ class ExpGA:
     generations: int = 1000  # generations of the genetic search
     crossover_rate: float = 0.9  # chance that two parents exchange cells
     mutation_rate: float = 0.05  # chance that a row is changed
-    pool: Literal["table", "domain"] = "table"  # rows to explain
-    fitness: Literal["scores", "labels"] = "scores"  # gap of scores, or flips alone
     copies: Literal["share", "count"] = "share"  # does each copy of a row have its whole fitness?
-    crossover: Literal["exchange", "released"] = "exchange"  # how cells are exchanged
-    mutation: Literal["whole", "released"] = "whole"  # which columns may change
 
     needs: ClassVar[frozenset[str]] = frozenset()
     population: ClassVar[str | None] = None
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "best": {},
         "paper": {"copies": "count"},
-        "released": {
-            "pool": "domain",
-            "n_seeds": 100,
-            "fitness": "labels",
-            "copies": "count",
-            "crossover": "released",
-            "mutation": "released",
-        },
     }
 
     def __post_init__(self) -> None:
@@ -144,25 +129,17 @@ class ExpGA:
             decision.as_score(answers) for answers in (checked.score, checked.partner_score)
         )
         labels_only = np.isin(score, (0.0, 1.0)).all() or decision.kind == "class"
-        if self.fitness == "labels" or labels_only:
+        if labels_only:
             return np.where(checked.flips, 3.0, 1.0)
         # Rounded, so that the last digits, which move with the batch, choose no parents.
         return np.asarray(round_scores(np.abs(score - partner_score)))
 
     def _breed(self, session: Session, parents: Rows, rng: np.random.Generator) -> Rows:
         schema = session.schema
-        if self.crossover == "released":
-            children = _genetic.copy_fragments(parents, self.crossover_rate, rng)
-        else:
-            children = _genetic.exchange_fragments(
-                parents, schema.free_index, self.crossover_rate, rng
-            )
-        mutate = _genetic.mutate if self.mutation == "whole" else _genetic.mutate_below_top
-        return snap(schema, mutate(schema, children, self.mutation_rate, rng))
+        children = _genetic.exchange_fragments(parents, schema.free_index, self.crossover_rate, rng)
+        return snap(schema, _genetic.mutate(schema, children, self.mutation_rate, rng))
 
     def _candidates(self, session: Session, rng: np.random.Generator) -> Rows:
-        if self.pool == "domain":
-            return uniform(session.schema, self.n_rows, rng)
         order = rng.permutation(len(session.rows))[: self.n_rows]
         return snap(session.schema, session.rows[order])
 

@@ -7,7 +7,7 @@ Faithfulness
 - Paper: a million latents, score threshold 0.7, over-sampling at random to 50,000 latents per
   class, step (lambda) 0.3, order z0, z+, z-, leave a latent at the first hit. `preset=paper`.
 - Released code: takes the 50,000 best scored per class and repeats the smaller class in turn to the
-  larger one's size. `preset=released`. It also uses step 0.1 for forests and SVMs (set `step`),
+  larger one's size (`choice="best"`). It also uses step 0.1 for forests and SVMs (set `step`),
   and clips rows only after labelling them; here rows never leave the schema's domain.
 - Paper and code label all latents. `preset=best`, the default, labels 100,000, and at most a tenth
   of the rows or queries that a budget allows (but 200): the boundary is the same to the third digit
@@ -88,7 +88,6 @@ class LIMI:
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "best": {},
         "paper": {"n_labelled": None},
-        "released": {"n_labelled": None, "choice": "best"},
         "calibrated": {"calibration": 1.0},
     }
 

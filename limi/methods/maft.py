@@ -35,7 +35,6 @@ class MAFT(Downhill):
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "best": {},
         "strong": {"restart": "stay"},
-        "released": {"explore_steps": 9},
     }
 
     def __post_init__(self) -> None:

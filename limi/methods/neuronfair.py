@@ -8,11 +8,11 @@ Faithfulness
 - Paper: the layer with the largest area under its curve of activation differences, and the neurons
   above the point where that curve meets the diagonal. Code: the third ReLU by hand, and the half of
   its neurons with the largest sum of activations, which are active rather than biased, measured
-  between the two ends of the protected range only (`scoring=released, share=0.5, layer=ReLU5`).
+  between the two ends of the protected range only.
   Here: the paper's choice, over all protected values in turn.
 - Paper: momentum over both gradients and their sum's sign as the direction. Code: the sign of the
   row's own gradient, a random direction once the direction of three steps ago comes back, which a
-  straight path does too, and the same-sign filter is computed but not used (`walk=released`).
+  straight path does too, and the same-sign filter is computed but not used.
   Here: the paper's.
 - Paper, by independent re-implementations: some further neurons, drawn at random and now and then
   again. Here: `extra`, drawn for all walks together every five steps. Code: none.
@@ -23,14 +23,13 @@ Faithfulness
   keep only rows that flip (`exploit_walk=directed, restart=stay`). Code and here: ADF's walk.
 - Code: seeds the global random numbers again in the search, and moves column 0 where chances are
   NaN. Here: neither.
-- Code: reads the protected bounds of census for every table (`protected_range=census`); here only
-  to choose seeds, while twins hold values of the schema.
+- Code: reads the protected bounds of census for every table. Here: the schema's.
 - Otherwise as ADF: lock-step, steps of the column, the partner that the check gives.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -39,8 +38,8 @@ from numpy.typing import NDArray
 
 from limi.errors import InvalidInput
 from limi.methods import _gradient, _seeds
-from limi.methods._climbing import Climbing
 from limi.methods._gradient import Heading, Moves, Restart, Twofold
+from limi.methods._phases import two_phase
 from limi.models.gradients import Activations, Gradients
 from limi.search.check import Checked
 from limi.search.session import Session
@@ -55,31 +54,27 @@ _GRID = 0.005  # width of the grid on which activation differences are compared
 _MOST_ROWS = 1 << 15  # rows that choose the neurons
 _REFRESH = 5  # steps between two draws of further neurons
 
-Scoring = Literal["difference", "released"]
 Loss = Literal["tensorflow", "derivative"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class NeuronFair(Climbing):
+class NeuronFair:
     """Climb the difference of biased neurons, then wander."""
 
     n_seeds: int = 1000  # flipping rows to search around, at most
     clusters: int = 4  # clusters of the table from which seeds are drawn in turn
     layer: str | None = None  # such as ReLU5; None: the one with the largest area
     share: float | None = None  # alpha, of the layer's neurons; None: by the threshold T_d
-    scoring: Scoring = "difference"  # how neurons are chosen
     extra: float = 0.05  # share of the layer's neurons that are drawn at random beside
     loss: Loss = "tensorflow"  # whose gradient rows climb
     explore_steps: int = 40  # steps of a row towards a flip (max_iter)
     explore_step: int = 1  # steps of a column per move (s_g)
-    walk: Literal["momentum", "released"] = "momentum"  # how a row climbs
     decay: float = 0.1  # momentum while exploring
     exploit_steps: int = 1000  # moves around each seed
     exploit_step: int = 1  # steps of a column per move there (s_l)
     exploit_walk: Literal["random", "directed"] = "random"  # moves around a seed
     exploit_decay: float = 0.05  # momentum while exploiting
     restart: Restart = "metropolis"  # what a walk does after a move that does not flip
-    protected_range: Literal["schema", "census"] = "schema"  # census: its bounds for every table
 
     needs: ClassVar[frozenset[str]] = frozenset({"neurons"})
     population: ClassVar[str | None] = None
@@ -87,15 +82,6 @@ class NeuronFair(Climbing):
         "best": {},
         "strong": {"restart": "stay"},
         "paper": {"exploit_walk": "directed", "restart": "stay"},
-        "released": {
-            "layer": "ReLU5",
-            "share": 0.5,
-            "scoring": "released",
-            "extra": 0.0,
-            "walk": "released",
-            "exploit_decay": 0.0,
-            "protected_range": "census",
-        },
     }
 
     def __post_init__(self) -> None:
@@ -104,6 +90,10 @@ class NeuronFair(Climbing):
             raise InvalidInput(f"share is {self.share}; it must lie in (0, 1], or be none")
         if not 0 <= self.extra <= 1:
             raise InvalidInput(f"extra is {self.extra}; it must lie in [0, 1]")
+
+    def search(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
+        """Both phases."""
+        return two_phase(session, self, self, rng, n_seeds=self.n_seeds)
 
     def exploit(
         self, session: Session, seeds: Checked, rng: np.random.Generator
@@ -124,23 +114,17 @@ class NeuronFair(Climbing):
             ),
         )
 
-    def _climb(
-        self, session: Session, rng: np.random.Generator, done: Callable[[Checked], Mask]
-    ) -> Iterator[Checked]:
+    def explore(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
+        """Rows of the table on their way to where they flip."""
         rows = _seeds.cluster_rows(session, rng, n=self.n_seeds, clusters=self.clusters)
         neurons = self._neurons(session, rng)
-        if self.walk == "released":
-            heading = _unless_repeated(session.schema, neurons, self.explore_step, rng)
-        else:
-            heading = _together(session.schema, neurons, self.decay, self.explore_step, rng)
-        return _gradient.climb(session, rows, self.explore_steps, heading, done)
+        heading = _together(session.schema, neurons, self.decay, self.explore_step, rng)
+        return _gradient.climb(session, rows, self.explore_steps, heading)
 
     def _neurons(self, session: Session, rng: np.random.Generator) -> _Neurons:
         gradients = session.gradients
         assert gradients is not None
-        layer, biased = choose(
-            gradients, session.schema, session.rows, self.layer, self.share, self.scoring
-        )
+        layer, biased = choose(gradients, session.schema, session.rows, self.layer, self.share)
         return _Neurons(gradients, layer, biased, self.extra, self.loss, rng)
 
 
@@ -195,13 +179,12 @@ def choose(
     rows: Rows,
     layer: str | None,
     share: float | None,
-    scoring: Scoring,
 ) -> tuple[str, Mask]:
     """The layer, and which of its neurons react most to protected values."""
     rows = rows[np.unique(np.linspace(0, len(rows) - 1, min(len(rows), _MOST_ROWS)).astype(int))]
-    twins = _twins(schema, rows, scoring)
+    twins = _twins(schema, rows)
     layers = gradients.layers if layer is None else (layer,)
-    scores = {name: _reaction(gradients, name, rows, twins, scoring) for name in layers}
+    scores = {name: _reaction(gradients, name, rows, twins) for name in layers}
     # The first of equals, so that a model that ignores the protected columns has a layer too.
     best = max(scores, key=lambda name: _area(scores[name]))
     score = scores[best]
@@ -211,30 +194,17 @@ def choose(
     return best, _above_crossing(score)
 
 
-def _twins(schema: Schema, rows: Rows, scoring: Scoring) -> Rows:
-    """Each row with other protected values: every combination in turn, or the range's far end."""
-    if scoring == "released":
-        twins = rows.copy()
-        for position, codes in zip(schema.protected_index, schema.protected_codes, strict=True):
-            low, high = min(codes), max(codes)
-            twins[:, position] = np.where(rows[:, position] == low, high, low)
-        return twins
+def _twins(schema: Schema, rows: Rows) -> Rows:
+    """Each row with other protected values: every combination in turn."""
     n = len(schema.combinations)
     shift = 1 + np.arange(len(rows)) % (n - 1)
     return change(schema, rows, schema.combinations[(schema.combination_of(rows) + shift) % n])
 
 
-def _reaction(
-    gradients: Gradients, layer: str, rows: Rows, twins: Rows, scoring: Scoring
-) -> NDArray[np.float64]:
+def _reaction(gradients: Gradients, layer: str, rows: Rows, twins: Rows) -> NDArray[np.float64]:
     """How much each neuron of a layer counts."""
     here, there = gradients.activations(rows, layer), gradients.activations(twins, layer)
-    score: NDArray[np.float64]
-    if scoring == "released":
-        score = (np.abs(here) + np.abs(there)).mean(axis=0)
-    else:
-        score = np.tanh(np.abs(here - there).mean(axis=0))
-    return score
+    return np.asarray(np.tanh(np.abs(here - there).mean(axis=0)))
 
 
 def _curve(score: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -270,34 +240,9 @@ def _together(
     return heading
 
 
-def _unless_repeated(
-    schema: Schema, neurons: _Neurons, size: int, rng: np.random.Generator
-) -> Heading:
-    """Moves along the row's own gradient; at random once the direction before last comes back."""
-    history: list[Moves] = []
-
-    def heading(here: Checked, going: Mask) -> Moves:
-        own, _ = neurons.gradients(here.rows, here.partner)
-        history[:] = [moves[going] for moves in history[-3:]]
-        again = np.zeros(len(own), dtype=bool)
-        if len(history) == 3:
-            again = (history[0] == history[2]).all(axis=1)
-        moves = np.where(again[:, None], 0.0, np.sign(own))
-        moves = _or_random(schema, moves, rng, everywhere=True)
-        history.append(moves)
-        return size * moves
-
-    return heading
-
-
-def _or_random(
-    schema: Schema, moves: Moves, rng: np.random.Generator, *, everywhere: bool = False
-) -> Moves:
-    """The same moves, and random ones where a row has none.
-
-    `everywhere` counts the protected columns too, which do not move in the end.
-    """
+def _or_random(schema: Schema, moves: Moves, rng: np.random.Generator) -> Moves:
+    """The same moves, and random ones where a row has none."""
     free = movable(schema)
     draws = rng.integers(-1, 2, moves.shape).astype(np.float64)
-    lost = ~(moves if everywhere else moves[:, free]).any(axis=1, keepdims=True)
+    lost = ~moves[:, free].any(axis=1, keepdims=True)
     return np.where(free, np.where(lost, draws, moves), 0.0)

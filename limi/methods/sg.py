@@ -6,7 +6,7 @@ promising come first, from a priority queue.
 
 Faithfulness
 - Paper: the tests are solved by a constraint solver. They are intervals, so here they are
-  intersected; `solver="z3"` asks the solver, row by row.
+  intersected.
 - Paper: close rows change as little as possible; released code takes what the solver gives, mostly
   zeros and bounds. Here the nearest value for both kinds; `local_values` and `global_values`
   choose.
@@ -15,7 +15,7 @@ Faithfulness
   one such sample is scored for the whole run, and each block of rows grows its tree on a part of
   it drawn again, plus the block; `neighbourhood="fresh"` draws and scores a new one for each block.
 - Paper: ranks prefer sure tests for close rows and unsure ones for far rows; released code does the
-  opposite (`ranks="released"`).
+  opposite. Here: the paper's.
 - Released code pops one row at a time. Here a block of the best close rows, or an eighth of it of
   the best others (`block=1` is the published order). No block is larger than an eighth of the rows
   that the budget pays for, so that small budgets see more than one tree. Findings on census (sex),
@@ -25,8 +25,8 @@ Faithfulness
 - Blocks that grow with the rows tested were tried and left: they do as well with small budgets, but
   the first seed that flips then fills the queue before the next is tried. With 100,000 rows and six
   seeds they find 2 to 4 % fewer on three of four networks.
-- Released code breaks ties by the rows' own values, which undoes the order of the seeds
-  (`ties="values"`). Here the older entry comes first.
+- Released code breaks ties by the rows' own values, which undoes the order of the seeds. Here the
+  older entry comes first.
 - Released code remembers visited tests together with real-valued confidences, so that none is
   recognized. Here rows are remembered: none is queued twice.
 - Tests of protected columns are never negated, and those columns never change.
@@ -46,9 +46,9 @@ from numpy.typing import NDArray
 from limi.decisions import favors
 from limi.errors import InvalidInput
 from limi.methods import _regions, _surrogate
-from limi.methods._regions import SolverRegions, Values
+from limi.methods._regions import Values
 from limi.methods._seeds import cluster_rows
-from limi.methods._surrogate import Paths, Tree
+from limi.methods._surrogate import Tree
 from limi.search.check import Checked
 from limi.search.session import Session
 from limi.table.rows import KeySet, distinct, snap
@@ -73,29 +73,15 @@ class SG:
     threshold: float = 0.3  # T1: a less confident test ends the global search of a path
     n_samples: int = 5000  # rows drawn around a row to explain it
     neighbourhood: Literal["shared", "fresh"] = "shared"  # one sample, or one per block
-    ranks: Literal["paper", "released"] = "paper"  # which rows come first
-    ties: Literal["age", "values"] = "age"  # which of two equal rows comes first
     local_values: Values = "nearest"  # the cells of close rows
     global_values: Values = "nearest"  # the cells of far rows
-    solver: Literal["intervals", "z3"] = "intervals"  # how tests of a path are solved
     block: int = 256  # rows popped at once, at most; 1 is the published order
     block_share: float = 0.125  # of the rows that the budget pays for: no block is larger
 
     needs: ClassVar[frozenset[str]] = frozenset()
     population: ClassVar[str | None] = None
     revision: ClassVar[int] = 2
-    presets: ClassVar[dict[str, dict[str, Any]]] = {
-        "best": {},
-        "released": {
-            "limit": 1000,
-            "neighbourhood": "fresh",
-            "ranks": "released",
-            "ties": "values",
-            "local_values": "zero",
-            "global_values": "zero",
-            "block": 1,
-        },
-    }
+    presets: ClassVar[dict[str, dict[str, Any]]] = {"best": {}}
 
     def __post_init__(self) -> None:
         if min(self.n_seeds, self.clusters, self.limit, self.n_samples, self.block) < 1:
@@ -126,7 +112,7 @@ class SG:
     def _run(self, session: Session, seeds: Rows, rng: np.random.Generator) -> Iterator[Checked]:
         ladder = Ladder.of(session.schema)
         neighbourhood = _Neighbourhood(self, session, ladder, rng)
-        queue = _Queue(session.schema, by_values=self.ties == "values")
+        queue = _Queue(session.schema)
         queue.push(seeds, np.full(len(seeds), _SEED_RANK))
         left, at_once = self.limit, self._block(session)
         while left > 0 and len(queue):
@@ -157,31 +143,14 @@ class SG:
         close = _regions.toggles(ladder, paths)
         close = close[block.flips[close.row]]
         far = _regions.prefixes(ladder, paths, self.threshold)
-        close, close_rows = self._solve(ladder, rows, paths, close, self.local_values, rng)
-        far, far_rows = self._solve(ladder, rows, paths, far, self.global_values, rng)
-        sign = 1.0 if self.ranks == "released" else -1.0
-        ranks = np.concatenate(
-            [_LOCAL_RANK + sign * close.confidence, _GLOBAL_RANK - sign * far.confidence]
-        )
+        close, far = close.feasible(), far.feasible()
+        close_rows = _regions.solve(ladder, rows, close, self.local_values, rng)
+        far_rows = _regions.solve(ladder, rows, far, self.global_values, rng)
+        ranks = np.concatenate([_LOCAL_RANK - close.confidence, _GLOBAL_RANK + far.confidence])
         is_far = np.repeat([False, True], [len(close), len(far)])
         order = np.lexsort((is_far, np.concatenate([close.row, far.row])))
         # Rounded, so that equal ranks stay equal whatever the order of their sums.
         return np.concatenate([close_rows, far_rows])[order], np.round(ranks[order], 9)
-
-    def _solve(
-        self,
-        ladder: Ladder,
-        rows: Rows,
-        paths: Paths,
-        regions: SolverRegions,
-        values: Values,
-        rng: np.random.Generator,
-    ) -> tuple[SolverRegions, Rows]:
-        if self.solver == "z3":
-            chosen, solved = _regions.solve_with_z3(ladder, rows, paths, regions)
-            return regions[chosen], solved
-        regions = regions.feasible()
-        return regions, _regions.solve(ladder, rows, regions, values, rng)
 
 
 class _Neighbourhood:
@@ -223,8 +192,8 @@ class _Neighbourhood:
 class _Queue:
     """Rows that wait, the lowest rank first; no row is taken in twice."""
 
-    def __init__(self, schema: Schema, *, by_values: bool) -> None:
-        self._schema, self._by_values = schema, by_values
+    def __init__(self, schema: Schema) -> None:
+        self._schema = schema
         self._known = KeySet()
         self._rows = np.empty((0, len(schema)))
         self._rank = np.empty(0)
@@ -264,6 +233,4 @@ class _Queue:
             self._rows, self._rank = self._rows[kept], self._rank[kept]
 
     def _order(self) -> NDArray[np.intp]:
-        if self._by_values:
-            return np.lexsort((*self._rows.T[::-1], self._rank))
         return np.argsort(self._rank, kind="stable")

@@ -7,8 +7,7 @@ Faithfulness
   two protected groups. Here too, over the same draws for every group.
 - The released 2.0 program stops when a one-sided normal error bound falls under the margin, which
   happens at once when no flip has been seen (zero estimated variance). Here the bound is the
-  exact two-sided binomial one, looked at every 4,096 rows; `bound="normal"` gives the released
-  rule, after every row.
+  exact two-sided binomial one, looked at every 4,096 rows.
 - The released 1.0 program draws at most 50 inputs. Here the run's budget limits them.
 - The paper also searches for sets of attributes whose score passes a threshold. Here the
   protected columns are given.
@@ -17,21 +16,19 @@ Faithfulness
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count
-from typing import ClassVar, Literal
+from typing import ClassVar
 
 import numpy as np
 
-from limi.decisions import favors
 from limi.errors import InvalidInput
-from limi.metrics.individual import clopper_pearson, group_discrimination, normal_bound
+from limi.metrics.individual import clopper_pearson, group_discrimination
 from limi.search.check import Checked
 from limi.search.findings import Findings
 from limi.search.rounds import check_rounds
 from limi.search.session import Session
 from limi.table.rows import uniform
-from limi.types import Mask
 
 __all__ = ["Themis"]
 
@@ -45,7 +42,6 @@ class Themis:
     confidence: float = 0.99  # confidence of the interval that ends the search
     margin: float | None = None  # largest half-width of the causal score's interval; None: no stop
     min_samples: int = 10  # rows before it may end
-    bound: Literal["exact", "normal"] = "exact"  # kind of interval
 
     needs: ClassVar[frozenset[str]] = frozenset()
     population: ClassVar[str | None] = "uniform"
@@ -65,17 +61,9 @@ class Themis:
     def search(self, session: Session, rng: np.random.Generator) -> Iterator[Checked]:
         """Uniform rows, in rounds."""
         n = flips = 0
-        released = self.bound == "normal" and self.margin is not None
-        session.keep_scores |= released
         draws = (uniform(session.schema, _ROUND, rng) for _ in count())
         for drawn in check_rounds(session, draws):
             checked = drawn.named("themis")
-            end = self._end(checked.flips, flips, n) if released else None
-            if end is not None:
-                session.rows_left += len(checked) - end
-                favorable = favors(session.decision.as_score(checked.scores[:end])).sum(axis=0)
-                yield replace(checked[:end], favorable=favorable)
-                return
             yield checked
             n += len(checked)
             flips += int(checked.flips.sum())
@@ -84,20 +72,8 @@ class Themis:
             if self.error_bound(flips, n) < self.margin:
                 return
 
-    def _end(self, new: Mask, flips: int, n: int) -> int | None:
-        """How many of these rows the released program would draw yet; None: all, and more."""
-        if self.margin is None:
-            return None
-        drawn = n + np.arange(1, len(new) + 1)
-        share = (flips + np.cumsum(new)) / drawn
-        bound = normal_bound(share * drawn, drawn, self.confidence)
-        met = np.flatnonzero((drawn > self.min_samples) & (bound < self.margin))
-        return int(met[0]) + 1 if len(met) else None
-
     def error_bound(self, flips: int, n: int) -> float:
         """Half-width of the causal score's interval after n rows."""
-        if self.bound == "normal":
-            return float(normal_bound(flips, n, self.confidence))
         low, high = clopper_pearson(flips, n, self.confidence)
         return (high - low) / 2
 

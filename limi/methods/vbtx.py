@@ -14,11 +14,12 @@ Faithfulness
 - Paper: 50 solutions a round, each of them slow. Here a fifth of the number of training rows, with
   as many findings per query; `solutions=50` for theirs (`preset=paper`).
 - Released code leaves the domain, because its formula has no bounds. Here rows never do.
-- Released code cuts the digits of thresholds, which is wrong below zero (`thresholds="truncate"`).
-- Released code drops a pair that the target decides differently but the other way round
-  (`swapped="drop"`). Here it is a finding.
-- Released code may repeat pairs (`repeats=True`). Here a key is asked once.
-- Released code wants all protected columns to differ (`differ="all"`). Here at least one.
+- Released code cuts the digits of thresholds, which is wrong below zero. Here they are compared as
+  they are.
+- Released code drops a pair that the target decides differently but the other way round. Here it
+  is a finding.
+- Released code may repeat pairs. Here a key is asked once.
+- Released code wants all protected columns to differ. Here at least one.
 - Released code throws away a round whose last solver call failed. There is no such call here.
 - The paper's runs end by the clock. Here also after `restarts` fresh starts in a row that bring no
   new row.
@@ -27,13 +28,13 @@ Faithfulness
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.decisions import Rule, favors
+from limi.decisions import favors
 from limi.errors import InvalidInput
 from limi.methods import _surrogate
 from limi.methods._leaves import Boxes, Pairs, feasible_pairs
@@ -59,23 +60,12 @@ class VBTX:
     patience: int = 5  # rounds without new training rows before a fresh start
     restarts: int = 10  # fresh starts without a new row before the end
     cells: Literal["uniform", "volume"] = "uniform"  # how a pair of leaves is drawn
-    thresholds: Literal["floor", "truncate"] = "floor"  # how they are rounded
-    differ: Literal["any", "all"] = "any"  # protected columns that must differ
-    swapped: Literal["count", "drop"] = "count"  # a flip the other way round
-    repeats: bool = False  # may a pair be asked twice?
 
     needs: ClassVar[frozenset[str]] = frozenset()
     population: ClassVar[str | None] = None
     presets: ClassVar[dict[str, dict[str, Any]]] = {
         "best": {},
         "paper": {"solutions": 50},
-        "released": {
-            "solutions": 50,
-            "thresholds": "truncate",
-            "differ": "all",
-            "swapped": "drop",
-            "repeats": True,
-        },
     }
 
     def __post_init__(self) -> None:
@@ -104,7 +94,7 @@ class VBTX:
                 if not len(rows):
                     continue
                 checked = session.check(rows, origin="vbtx")
-                yield self._count(checked, expected, session.decision)
+                yield checked
                 if len(checked) < len(rows):
                     return
                 barren = 0
@@ -123,10 +113,7 @@ class VBTX:
         scores = session.ask(rows)
         if not len(scores):
             return None
-        truncate = self.thresholds == "truncate"
-        return _Surrogate(
-            session, rows[: len(scores)], favors(scores), truncate, self.differ == "all"
-        )
+        return _Surrogate(session, rows[: len(scores)], favors(scores))
 
     def _draw(
         self, session: Session, surrogate: _Surrogate, pairs: Pairs, rng: np.random.Generator
@@ -143,30 +130,16 @@ class VBTX:
         rows = pairs.points(surrogate.ladder, chosen, draws[:, 1:])
         values = surrogate.protected_values(pairs, chosen, rng.random((n, 2)))
         both = change(session.schema, np.repeat(rows, 2, axis=0), values)
-        kept = np.ones(len(rows), dtype=bool) if self.repeats else session.unseen(rows)
-        # Cut thresholds can make leaves overlap, and then the two may be the same row.
-        kept &= (values[0::2] != values[1::2]).any(axis=1)
-        kept = np.repeat(kept, 2)
+        kept = np.repeat(session.unseen(rows), 2)
         return both[kept], np.tile([False, True], len(rows))[kept]
-
-    def _count(self, checked: Checked, expected: Mask, decision: Rule) -> Checked:
-        if self.swapped == "count":
-            return checked
-        wrong = favors(decision.as_score(checked.score)) != expected[: len(checked)]
-        # Of a pair, both rows are kept or dropped; one that the budget cut off stands alone.
-        either = np.repeat(np.logical_or.reduceat(wrong, np.arange(0, len(wrong), 2)), 2)
-        return checked[~(checked.flips & either[: len(checked)])] if len(checked) else checked
 
 
 class _Surrogate:
     """A tree, its training rows, and the pairs of leaves that share a person."""
 
-    def __init__(
-        self, session: Session, rows: Rows, favorable: Mask, truncate: bool, all_differ: bool
-    ) -> None:
+    def __init__(self, session: Session, rows: Rows, favorable: Mask) -> None:
         self.ladder = Ladder.of(session.schema)
         self._positions, self._favorable = self.ladder.climb(rows), favorable
-        self._truncate, self._all_differ = truncate, all_differ
         codes = [np.array(c) for c in session.schema.protected_codes]
         self._codes = list(zip(session.schema.protected_index, codes, strict=True))
         self._pairs: Pairs | None = None
@@ -188,14 +161,11 @@ class _Surrogate:
         """The pairs of the tree of all training rows."""
         if self._pairs is None:
             tree = Tree.grow(self._positions, self._favorable, criterion="entropy", rng=rng)
-            if self._truncate:
-                tree = replace(tree, threshold=self._truncated(tree))
             boxes = Boxes.of(self.ladder, tree)
             inhabited = np.ones(len(tree.column), dtype=bool)
             for held in self._hold(boxes, np.arange(len(tree.column))):
                 inhabited &= held.any(axis=1)
-            pairs = feasible_pairs(self.ladder, tree, inhabited, boxes, rng)
-            self._pairs = self._differing(pairs)
+            self._pairs = feasible_pairs(self.ladder, tree, inhabited, boxes, rng)
         return self._pairs
 
     def protected_values(
@@ -207,16 +177,8 @@ class _Surrogate:
         other = self._hold(pairs.boxes, pairs.favorable[chosen])
         rest = draws.copy()
         for place, (_, codes) in enumerate(self._codes):
-            mine, theirs = one[place], other[place]
-            if self._all_differ:
-                # Where the other leaf leaves no choice, this one must avoid it.
-                only = theirs.sum(axis=1) == 1
-                mine = mine & ~(theirs & only[:, None])
-            first, rest[:, 0] = _nth(mine, rest[:, 0])
-            if self._all_differ:
-                theirs = theirs.copy()
-                theirs[np.arange(len(first)), first] = False
-            second, rest[:, 1] = _nth(theirs, rest[:, 1])
+            first, rest[:, 0] = _nth(one[place], rest[:, 0])
+            second, rest[:, 1] = _nth(other[place], rest[:, 1])
             values[0::2, place], values[1::2, place] = codes[first], codes[second]
         return values
 
@@ -231,23 +193,6 @@ class _Surrogate:
                 & (positions <= boxes.high[nodes, column, None])
             )
         return held
-
-    def _differing(self, pairs: Pairs) -> Pairs:
-        """Those whose rows can differ in every protected column, if that is wanted."""
-        if not self._all_differ:
-            return pairs
-        kept = np.ones(len(pairs), dtype=bool)
-        ones = self._hold(pairs.boxes, pairs.unfavorable)
-        others = self._hold(pairs.boxes, pairs.favorable)
-        for mine, theirs in zip(ones, others, strict=True):
-            kept &= (mine.sum(axis=1) > 1) | (theirs.sum(axis=1) > 1) | (mine != theirs).any(axis=1)
-        return Pairs(pairs.boxes, pairs.unfavorable[kept], pairs.favorable[kept])
-
-    def _truncated(self, tree: Tree) -> NDArray[np.float64]:
-        """Thresholds without their digits, in the table's own numbers."""
-        low, unit = self.ladder.low[tree.column], self.ladder.unit[tree.column]
-        cut = (np.trunc(low + tree.threshold * unit) - low) / unit
-        return np.where((unit == 1.0) & (tree.column >= 0), cut, tree.threshold)
 
 
 def _nth(mask: NDArray[np.bool_], draws: NDArray[np.float64]) -> tuple[Index, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from limi.errors import InvalidInput
 from limi.metrics._base import INDIVIDUAL, Evidence, Figure, metric
@@ -22,7 +22,6 @@ __all__ = [
     "flip_rate",
     "generalized_entropy_error",
     "group_discrimination",
-    "normal_bound",
     "rate_of",
 ]
 
@@ -43,18 +42,9 @@ def causal_discrimination(flips: Mask, confidence: float = 0.99) -> Rate:
     """Share of uniform random rows that flip (THEMIS causal score), at THEMIS's confidence.
 
     From 0 to 1; lower is better. The same share as IF_r; the interval is exact here, where the
-    released program has `normal_bound`.
+    released program has a one-sided normal one.
     """
     return flip_rate(flips, confidence)
-
-
-def normal_bound(hits: ArrayLike, n: ArrayLike, confidence: float) -> NDArray[np.float64]:
-    """Half-width by the normal approximation with a one-sided quantile, as THEMIS 2.0 has it."""
-    from scipy.special import ndtri  # late: it takes 0.15 s
-
-    share, rows = np.asarray(hits) / np.asarray(n), np.asarray(n)
-    width: NDArray[np.float64] = ndtri(confidence) * np.sqrt(share * (1 - share) / rows)
-    return width
 
 
 def group_discrimination(favorable: NDArray[np.int64], n: int) -> float:

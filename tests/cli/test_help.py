@@ -146,7 +146,7 @@ def test_words_and_abbreviations_of_metrics_are_explained(limi):
 def test_verbose_lists_have_settings_and_defaults(limi):
     code, out, _ = limi("list", "methods", "--verbose")
     assert code == 0
-    assert "preset=released" in out
+    assert "preset=paper" in out
     assert "0.3" in out.partition("\nlimi:")[2].partition("\n\n")[0]
 
 

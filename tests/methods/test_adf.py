@@ -1,6 +1,6 @@
 """ADF: its worked paths, its twin, and what it shares with the other gradient methods."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from limi.errors import InvalidInput, MissingCapability
 from limi.methods import _gradient
 from limi.methods.adf import ADF, agreement
 from limi.search.budget import Budget, Stop
-from limi.search.check import Checked, check_rows
+from limi.search.check import Checked
 from limi.search.engine import run
 from limi.search.session import Session
 from limi.search.task import Task
@@ -46,7 +46,7 @@ def wide_task(seed=0, n=4, **more):
 # -- exploring ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("fallback", ["none", "corrected", "released"])
+@pytest.mark.parametrize("fallback", ["none", "corrected"])
 @pytest.mark.parametrize("gradient", ["exact", "estimated"])
 def test_the_worked_path_to_a_flip(fallback, gradient):
     here = climbing(-10.25)
@@ -91,28 +91,22 @@ def test_fallbacks():
     np.testing.assert_array_equal(corrected[:2], [[1, -1, 0], [1, -1, 0]])
     assert (np.abs(corrected[2:]).sum(axis=1) == 1).all()  # one column at random
     assert (corrected[:, 2] == 0).all()
-    released = moves("released")
-    # Where the own gradient vanishes nothing moves; where the partner's does, signs are lost.
-    np.testing.assert_array_equal(released[:2], [[0, 0, 0], [1, 1, 0]])
-    assert np.abs(released[2]).sum() == 1
-    np.testing.assert_array_equal(released[3], [0, 0, 0])
 
 
-@pytest.mark.parametrize("fallback", ["corrected", "released"])
-def test_fallbacks_are_those_of_the_twin(fallback):
+def test_the_fallback_is_that_of_the_twin():
     rng = np.random.default_rng(5)
     own, other = rng.integers(-1, 2, (2, 400, 5)).astype(float)
     own[rng.random(400) < 0.2] = 0
     other[rng.random(400) < 0.2] = 0
-    moves = agreement(WIDE, own, other, fallback, rng)
+    moves = agreement(WIDE, own, other, "corrected", rng)
     for row, mine, theirs in zip(moves, own, other, strict=True):
-        options = [naive.direction(WIDE, mine, theirs, fallback, j) for j in WIDE.free_index]
-        if fallback == "corrected" and not all(map(any, options)):
+        options = [naive.direction(WIDE, mine, theirs, "corrected", j) for j in WIDE.free_index]
+        if not all(map(any, options)):
             # Where both gradients are flat in the column drawn, a coin decides.
             for j in WIDE.free_index:
                 options += [[turn * (k == j) for k in range(5)] for turn in (-1, 1)]
         assert list(row) in [list(map(float, option)) for option in options]
-        assert any(row) or fallback == "released"
+        assert any(row)
 
 
 @pytest.mark.kernels
@@ -438,50 +432,3 @@ def test_presets_and_texts():
     )
     with pytest.raises(InvalidInput, match="metropolis"):
         methods.parse("adf", ["restart=sometimes"])
-
-
-# -- the released program's protected bounds ---------------------------------------------
-
-
-def test_census_bounds_start_walks_at_rows_that_no_possible_value_flips():
-    """Place 1 holds 0..7 in census: with 0 and 1 nothing flips, with 7 everything does."""
-    schema = schema_of((0, 9), (0, 1), protected=["x1"])
-    model = Linear((1.0, 0.1), -6.05)  # flips at x0 = 6 alone
-    rows = np.array([[0.0, 0.0], [6.0, 1.0]])
-
-    def ran(**more):
-        return run(
-            ADF(explore_steps=0, exploit_steps=1, **more), task(schema, model, rows), Budget(), 0
-        )
-
-    assert ran().findings.rows_checked == 2 + 1
-    wrong = Linear((1.0, 3.0), -12.5)  # flips at x0 = 10, 11, 12, which are none; or with x1 = 7
-    here = task(schema, wrong, rows)
-    asked = []
-    score = here.score
-    here = replace(here, score=lambda given: asked.append(given.copy()) or score(given))
-    found = run(ADF(explore_steps=0, exploit_steps=1, protected_range="census"), here, Budget(), 0)
-    assert found.findings.rows_checked == 2 + 2  # both rows set out
-    assert len(found.findings) == 0
-    assert np.concatenate(asked)[:, 1].max() == 7
-
-
-def test_census_bounds_are_refused_where_they_make_no_sense():
-    two = schema_of((0, 9), (0, 1), (0, 1), protected=["x1", "x2"])
-    for schema in (two, MIXED.protect(["sex"])):
-        here = Task(
-            schema,
-            lambda rows: np.full(len(rows), 0.3),
-            uniform(schema, 5, np.random.default_rng(0)),
-        )
-        with pytest.raises(InvalidInput, match="schema"):
-            run(ADF(protected_range="census"), here, Budget(), 0)
-
-
-def test_every_finding_flips_under_census_bounds_too():
-    schema = schema_of((0, 20), (0, 9), (0, 1), protected=["x2"])
-    model = Linear((0.3, -0.2, 0.4), -2.05)
-    here = task(schema, model, uniform(schema, 60, np.random.default_rng(0)))
-    found = run(ADF(protected_range="census", exploit_steps=20), here, Budget(), 0).findings.all()
-    assert len(found) > 5
-    assert check_rows(model.score, schema, found.rows).flips.all()

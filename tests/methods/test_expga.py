@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from limi.errors import InvalidInput
-from limi.methods import _genetic, parse
+from limi.methods import _genetic
 from limi.methods._surrogate import Linear as Explainer
 from limi.methods._surrogate import Moments, gaussian
 from limi.methods.expga import ExpGA, protected_ranks
@@ -145,15 +145,6 @@ def test_every_column_takes_part_in_the_exchange():
     assert abs((children != rows).any(axis=1).mean() - 0.9) < 0.03
 
 
-def test_the_released_crossover_never_starts_in_the_right_half():
-    rows = np.arange(5000 * 8, dtype=float).reshape(5000, 8)
-    children = _genetic.copy_fragments(rows, 1.0, np.random.default_rng(0))
-    copied = children != rows
-    starts = copied.argmax(axis=1)[copied.any(axis=1)]
-    assert starts.max() == 3
-    assert copied.any(axis=1).mean() < 0.5
-
-
 def test_mutation_draws_from_the_whole_domain():
     rows = np.tile([2.0, 2.0, 1.0], (40_000, 1))
     mutated = _genetic.mutate(SCHEMA, rows, 0.05, np.random.default_rng(0))
@@ -164,19 +155,11 @@ def test_mutation_draws_from_the_whole_domain():
     assert abs(rate - 0.05) < 4 * np.sqrt(0.05 / 80_000)
 
 
-def test_the_released_mutation_misses_the_highest_value():
-    rows = np.tile([2.0, 2.0, 1.0], (4000, 1))
-    mutated = _genetic.mutate_below_top(SCHEMA, rows, 0.5, np.random.default_rng(0))
-    assert set(mutated[:, 0]) == {0.0, 1.0, 2.0, 3.0}
-    assert set(mutated[:, 2]) == {0.0, 1.0}
-
-
-def test_fitness_is_the_difference_of_scores_or_the_released_labels():
+def test_fitness_is_the_difference_of_scores():
     rows = np.array([[2.0, 2.0, 0.0], [4.0, 0.0, 0.0]])
     checked = check_rows(MODEL.score, SCHEMA, rows)
     gap = MODEL.score(checked.partner) - MODEL.score(rows)
     np.testing.assert_allclose(ExpGA().fitness_of(checked), np.abs(gap), atol=1e-6)
-    assert ExpGA(fitness="labels").fitness_of(checked).tolist() == [3.0, 1.0]
 
 
 def test_copies_are_counted_by_their_key():
@@ -188,7 +171,7 @@ def test_copies_are_counted_by_their_key():
 @pytest.mark.kernels
 def test_it_is_the_naive_loop():
     table = uniform(WIDE, 60, np.random.default_rng(2))
-    for seed, more in ((0, {}), (1, {"fitness": "labels"}), (2, {"copies": "count"})):
+    for seed, more in ((0, {}), (2, {"copies": "count"})):
         method = ExpGA(n_rows=40, n_samples=60, generations=25, **more)
         ran = run(method, task(WIDE, WIDE_MODEL, table), Budget(), seed)
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
@@ -208,18 +191,6 @@ def test_it_is_the_naive_loop_with_mixed_columns():
     expected = naive.findings(method, mixed_score, PROTECTED_MIXED, table, rng)
     assert found_keys(ran) == expected
     assert len(expected) > 10
-
-
-def test_the_released_settings_run_inside_the_domain():
-    schema = schema_of((0, 9), (0, 9), (1, 9), protected=["x2"])
-    model = Linear((0.4, -0.5, 0.3), -1.05)
-    method = parse("expga", {"preset": "released", "generations": 20})
-    ran = run(
-        method, task(schema, model, uniform(schema, 50, np.random.default_rng(0))), Budget(), 0
-    )
-    found = ran.findings.all().rows
-    assert len(found) > 10
-    np.testing.assert_array_equal(snap(schema, found), found)
 
 
 def test_targets_that_answer_labels_only():

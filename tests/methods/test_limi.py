@@ -375,8 +375,8 @@ def test_a_query_budget_covers_boundary_and_probes():
 def test_presets_and_settings():
     assert methods.parse("limi") == LIMI()
     assert methods.parse("limi", ["preset=paper"]) == LIMI(n_labelled=None)
-    mixed = methods.parse("limi", ["step=0.1", "preset=released"])
-    assert mixed == LIMI(n_labelled=None, choice="best", step=0.1)
+    mixed = methods.parse("limi", ["step=0.1", "preset=paper"])
+    assert mixed == LIMI(n_labelled=None, step=0.1)
     assert methods.parse("limi", ["preset=calibrated"]) == LIMI(calibration=1.0)
     with pytest.raises(InvalidInput, match="calibration is 2"):
         LIMI(calibration=2.0)

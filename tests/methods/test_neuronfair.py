@@ -1,4 +1,4 @@
-"""NeuronFair: the choice of neurons, its loss, its twin, and the released program's walk."""
+"""NeuronFair: the choice of neurons, its loss, and its twin."""
 
 import numpy as np
 import pandas as pd
@@ -42,12 +42,9 @@ def rows_of(n, seed=0):
 # -- choosing ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("scoring", ["difference", "released"])
 @pytest.mark.parametrize(("share", "n"), [(0.5, 8), (0.25, 4), (0.01, 1), (1.0, 16)])
-def test_a_share_of_the_layer_is_chosen(scoring, share, n):
-    layer, chosen = choose(
-        gradients_of(0, 5, 16, 4, 1), WIDE, rows_of(200), "Linear0", share, scoring
-    )
+def test_a_share_of_the_layer_is_chosen(share, n):
+    layer, chosen = choose(gradients_of(0, 5, 16, 4, 1), WIDE, rows_of(200), "Linear0", share)
     assert layer == "Linear0"
     assert chosen.sum() == n
 
@@ -56,31 +53,20 @@ def test_a_share_of_the_layer_is_chosen(scoring, share, n):
 def test_the_layer_and_its_neurons_are_the_twin_s(seed):
     found = gradients_of(seed, 5, 8, 6, 7, 1)
     rows = rows_of(80, seed)
-    twins = neuronfair._twins(WIDE, rows, "difference")
+    twins = neuronfair._twins(WIDE, rows)
     z = {
         name: naive.reaction(lambda x, name=name: found.activations(x, name), rows, twins)
         for name in found.layers
     }
-    layer, chosen = choose(found, WIDE, rows, None, None, "difference")
+    layer, chosen = choose(found, WIDE, rows, None, None)
     assert layer == max(z, key=lambda name: naive.area(z[name]))
     assert chosen.tolist() == naive.biased(z[layer])
     assert 0 < chosen.sum() < len(chosen)
 
 
-def test_the_released_choice_is_the_twin_s():
-    found, rows = gradients_of(3, 5, 8, 6, 1), rows_of(80)
-    twins = rows.copy()
-    for j, low, high in ((3, 1, 5), (4, 0, 1)):
-        twins[:, j] = [high if v == low else low for v in rows[:, j]]
-    here, there = (found.activations(x, "ReLU3") for x in (rows, twins))
-    scores = (np.abs(here) + np.abs(there)).mean(axis=0)
-    _, chosen = choose(found, WIDE, rows, "ReLU3", 0.5, "released")
-    assert chosen.tolist() == naive.released_mask(list(scores), 0.5)
-
-
 def test_twins_differ_in_protected_values_and_nowhere_else():
     rows = rows_of(500)
-    twins = neuronfair._twins(WIDE, rows, "difference")
+    twins = neuronfair._twins(WIDE, rows)
     assert (WIDE.combination_of(rows) != WIDE.combination_of(twins)).all()
     np.testing.assert_array_equal(rows[:, :3], twins[:, :3])
     assert len(np.unique(WIDE.combination_of(twins))) == len(WIDE.combinations)
@@ -100,14 +86,12 @@ def test_the_neuron_that_reads_the_protected_column_comes_first():
     schema = schema_of((0, 4), (0, 4), (0, 1), protected=["x2"])
     found = gradients.of(target_of(schema, reading_sex()))
     rows = uniform(schema, 100, np.random.default_rng(0))
-    twins = neuronfair._twins(schema, rows, "difference")
-    z = neuronfair._reaction(found, "ReLU1", rows, twins, "difference")
+    twins = neuronfair._twins(schema, rows)
+    z = neuronfair._reaction(found, "ReLU1", rows, twins)
     assert z[0] == pytest.approx(np.tanh(1.0))
     assert (z[1:] == 0).all()  # these ignore it
-    _, chosen = choose(found, schema, rows, None, None, "difference")
+    _, chosen = choose(found, schema, rows, None, None)
     assert chosen.tolist() == [True, False, False, False]
-    _, active = choose(found, schema, rows, None, 0.5, "released")
-    assert not active[0]  # the sum of activations takes the busy ones instead
 
 
 def test_a_model_that_ignores_the_protected_columns_still_has_neurons():
@@ -115,7 +99,7 @@ def test_a_model_that_ignores_the_protected_columns_still_has_neurons():
     here = white(
         schema, linear([1.0, -1.0, 0.0], -0.5), uniform(schema, 20, np.random.default_rng(0))
     )
-    layer, chosen = choose(here.gradients, schema, here.rows, None, None, "difference")
+    layer, chosen = choose(here.gradients, schema, here.rows, None, None)
     assert layer == "ReLU1"
     assert chosen.all()
     assert len(run(NeuronFair(exploit_steps=5), here, Budget(), 0).findings) == 0
@@ -206,7 +190,7 @@ def test_a_walk_to_a_flip_is_the_twin_s(seed):
     here = wide_task(seed, n=1)
     method = NeuronFair(extra=0.0, explore_steps=15)
     walked = [b.rows[0] for b in method.explore(Session(here), np.random.default_rng(seed))]
-    layer, mask = choose(here.gradients, WIDE, here.rows, None, None, "difference")
+    layer, mask = choose(here.gradients, WIDE, here.rows, None, None)
 
     def slopes(row, partner):
         return [
@@ -220,49 +204,15 @@ def test_a_walk_to_a_flip_is_the_twin_s(seed):
     np.testing.assert_array_equal(walked, expected)
 
 
-def straight():
-    """A task whose rows never flip and whose gradient always points the same way."""
-    schema = schema_of((0, 60), (0, 60), (0, 1), protected=["x2"])
-    return white(schema, linear([1.0, 0.5, 0.001], 5.0), [[0, 60, 0]])
-
-
-def directions(here, walk, seed=0, steps=12):
-    method = NeuronFair(walk=walk, extra=0.0, explore_steps=steps)
+def directions(here, seed=0, steps=12):
+    method = NeuronFair(extra=0.0, explore_steps=steps)
     rows = np.array([b.rows[0] for b in method.explore(Session(here), np.random.default_rng(seed))])
     return np.diff(rows, axis=0)
 
 
-def test_the_released_walk_takes_a_straight_line_for_a_swing():
-    moves = directions(straight(), "released")
-    assert set(np.unique(moves)) <= {-1.0, 0.0, 1.0}
-    assert (moves[:, 2] == 0).all()
-    assert (moves[:3] == moves[0]).all()
-    # After three equal directions each later one is drawn, until the history changes.
-    assert not (moves[3:] == moves[0]).all()
-    steady = directions(straight(), "momentum")
-    assert (steady == steady[0]).all()
-
-
-@pytest.mark.kernels
-@pytest.mark.parametrize("seed", range(4))
-def test_the_released_walk_is_the_twin_s(seed):
-    here = straight()
-    _, mask = choose(here.gradients, here.schema, here.rows, None, None, "difference")
-
-    def gradient_of(row):
-        partner = row.copy()
-        partner[2] = 1 - partner[2]
-        return naive.gradient(here.gradients, "ReLU1", mask, "tensorflow", row, partner)
-
-    expected = naive.released_path(
-        gradient_of, here.schema, here.rows[0], 12, np.random.default_rng(seed)
-    )
-    np.testing.assert_array_equal(directions(here, "released", seed), np.diff(expected, axis=0))
-
-
 def test_rows_without_a_gradient_move_at_random():
     here = white(SCHEMA, linear([0.0, 0.0, 0.0], -1.0), [[2, 2, 0]])
-    moves = directions(here, "momentum")
+    moves = directions(here)
     assert set(np.unique(moves)) == {-1.0, 0.0, 1.0}
     assert (moves[:, 2] == 0).all()
 
@@ -292,17 +242,6 @@ def test_every_finding_flips(preset):
     assert len(found) > 30
     assert check_rows(here.score, WIDE, found.rows).flips.all()
     assert set(found.origin) == {"explore", "exploit"}
-
-
-def test_the_released_preset_runs_on_its_own_kind_of_network():
-    schema = schema_of((0, 9), (-4, 4), (0, 6), (0, 1), protected=["x3"])
-    rng = np.random.default_rng(0)
-    here = white(schema, balanced(rng, schema, 9, 8, 16, 6), uniform(schema, 40, rng))
-    method = methods.parse("neuronfair", ["preset=released", "exploit_steps=20"])
-    assert method.layer == "ReLU5"
-    found = run(method, here, Budget(), 0).findings.all()
-    assert len(found) > 10
-    assert check_rows(here.score, schema, found.rows).flips.all()
 
 
 def test_all_nine_points_are_found():

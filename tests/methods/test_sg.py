@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from limi.errors import InvalidInput, MissingDependency
-from limi.methods import _regions, parse
+from limi.errors import InvalidInput
+from limi.methods import _regions
 from limi.methods._surrogate import Paths, Tree, marginal
 from limi.methods.sg import SG, _Queue
 from limi.search.budget import Budget
@@ -108,7 +108,8 @@ def test_solutions_pass_the_tests_they_were_made_for(schema, values):
     score = WIDE_MODEL.score if schema is WIDE else mixed_score
     ladder, _, rows, paths = grown(schema, score)
     rng = np.random.default_rng(1)
-    for make in (_regions.toggles(ladder, paths), _regions.prefixes(ladder, paths, 0.3)):
+    toggles, prefixes = _regions.toggles(ladder, paths), _regions.prefixes(ladder, paths, 0.3)
+    for make, whole_path in ((toggles, True), (prefixes, False)):
         regions = make.feasible()
         solved = _regions.solve(ladder, rows, regions, values, rng)
         assert len(solved) > 100
@@ -116,7 +117,7 @@ def test_solutions_pass_the_tests_they_were_made_for(schema, values):
         changed = ~((own == solved) | (np.isnan(own) & np.isnan(solved)))
         assert not changed[:, schema.protected_index].any()
         assert (changed <= regions.open).all()
-        if make.whole_path:
+        if whole_path:
             assert (changed.sum(axis=1) == 1).all()
         np.testing.assert_array_equal(snap(schema, solved), solved)
         there = ladder.climb(solved)
@@ -125,7 +126,7 @@ def test_solutions_pass_the_tests_they_were_made_for(schema, values):
             for place, column in enumerate(paths.column[row]):
                 if column not in np.flatnonzero(regions.open[k]):
                     continue
-                if place > negated and not make.whole_path:
+                if place > negated and not whole_path:
                     continue
                 below = paths.below[row, place] != (place == negated)
                 assert (there[k, column] <= paths.threshold[row, place]) == below
@@ -165,62 +166,15 @@ def test_protected_tests_are_neither_negated_nor_kept():
     np.testing.assert_allclose(toggled.confidence, [(0.1 + 0.1 + 0.6) / 3, (0.9 + 0.1 + 0.4) / 3])
 
 
-@pytest.mark.parametrize("schema", [WIDE, PROTECTED_MIXED], ids=["integers", "mixed"])
-def test_a_solver_finds_the_same_regions(schema):
-    z3 = pytest.importorskip("z3", reason="the solver is optional: pip install 'limi[solver]'")
-    score = WIDE_MODEL.score if schema is WIDE else mixed_score
-    ladder, _, rows, paths = grown(schema, score, n=80)
-    for regions in (_regions.toggles(ladder, paths), _regions.prefixes(ladder, paths, 0.3)):
-        regions = regions[np.arange(0, len(regions), max(1, len(regions) // 60))]
-        chosen, solved = _regions.solve_with_z3(ladder, rows, paths, regions)
-        feasible = (regions.low <= regions.high).all(axis=1)
-        assert chosen.tolist() == np.flatnonzero(feasible).tolist()
-        there = ladder.climb(solved)
-        for k, place in enumerate(chosen):
-            problem, cells = _regions.constraints(ladder, paths, regions[place : place + 1])
-            for column, cell in cells.items():
-                origin = _regions._origin(ladder, column)
-                low, high = (extreme(z3, problem, cell, up) - origin for up in (False, True))
-                # Real-valued intervals are open at the bottom, by a millionth of a step here.
-                assert low == pytest.approx(regions.low[place, column], abs=2e-6)
-                assert high == pytest.approx(regions.high[place, column], abs=2e-6)
-                assert low - 1e-6 <= there[k, column] <= high + 1e-6
-
-
-def extreme(z3, problem, cell, up):
-    """The largest or smallest value of a cell; a bound that is only approached counts."""
-    optimize = z3.Optimize()
-    optimize.add(*problem.assertions())
-    goal = optimize.maximize(cell) if up else optimize.minimize(cell)
-    assert optimize.check() == z3.sat
-    value = optimize.upper_values(goal) if up else optimize.lower_values(goal)
-    return _regions.number(value[1])
-
-
-def test_a_run_with_the_solver():
-    pytest.importorskip("z3", reason="the solver is optional: pip install 'limi[solver]'")
-    method = SG(solver="z3", n_samples=50, block=8, limit=60)
-    ran = run(
-        method, task(WIDE, WIDE_MODEL, uniform(WIDE, 40, np.random.default_rng(0))), Budget(), 0
-    )
-    assert len(ran.findings) > 5
-
-
-def test_a_missing_solver_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "z3", None)
-    with pytest.raises(MissingDependency, match=r"limi\[solver\]"):
-        run(SG(solver="z3", n_samples=50), task(), Budget(), 0)
-
-
 @pytest.mark.kernels
 @pytest.mark.parametrize(
     "settings",
     [
         {},
-        {"ranks": "released", "local_values": "zero", "global_values": "zero"},
+        {"local_values": "zero", "global_values": "zero"},
         {"threshold": 0.6, "n_seeds": 5},
     ],
-    ids=["best", "released ranks and zeros", "few seeds"],
+    ids=["best", "zeros", "few seeds"],
 )
 def test_one_row_at_a_time_is_the_naive_loop(settings):
     table = uniform(WIDE, 60, np.random.default_rng(2))
@@ -264,7 +218,7 @@ def test_blocks_find_as_much_as_single_rows():
 
 
 def test_the_queue_gives_the_lowest_rank_first_and_the_older_of_equals():
-    queue = _Queue(SCHEMA, by_values=False)
+    queue = _Queue(SCHEMA)
     rows = np.array([[4.0, 0, 0], [3.0, 0, 0], [2.0, 0, 0], [1.0, 0, 0]])
     queue.push(rows, np.array([5.0, 9.0, 1.2, 5.0]))
     queue.push(np.array([[2.0, 0, 1], [0.0, 0, 0]]), np.array([0.0, 1.2]))  # the first is known
@@ -276,14 +230,8 @@ def test_the_queue_gives_the_lowest_rank_first_and_the_older_of_equals():
     assert queue.pop(5)[0][:, 0].tolist() == [1.0]
 
 
-def test_released_ties_go_by_the_values():
-    queue = _Queue(SCHEMA, by_values=True)
-    queue.push(np.array([[4.0, 0, 0], [1.0, 3, 0], [1.0, 2, 0]]), np.full(3, 5.0))
-    assert queue.pop(24)[0].tolist() == [[1.0, 2, 0], [1.0, 3, 0], [4.0, 0, 0]]
-
-
 def test_a_block_holds_rows_of_one_kind_and_few_that_are_not_close():
-    queue = _Queue(WIDE, by_values=False)
+    queue = _Queue(WIDE)
     rows = snap(WIDE, uniform(WIDE, 3000, np.random.default_rng(0)))
     rank = np.repeat([1.5, 5.0, 9.5], 1000)
     queue.push(rows, rank)
@@ -306,11 +254,10 @@ def test_close_rows_come_before_seeds_and_seeds_before_far_rows():
     ladder, tree, rows, _ = grown(WIDE, WIDE_MODEL.score)
     block = check_rows(WIDE_MODEL.score, WIDE, rows)
     rng = np.random.default_rng(0)
-    for ranks in ("paper", "released"):
-        _, rank = SG(ranks=ranks).following(ladder, tree, block, rng)
-        assert ((rank <= 2.0) | (rank >= 9.0)).all()
-        assert (rank <= 2.0).any()
-        assert (rank >= 9.0).any()
+    _, rank = SG().following(ladder, tree, block, rng)
+    assert ((rank <= 2.0) | (rank >= 9.0)).all()
+    assert (rank <= 2.0).any()
+    assert (rank >= 9.0).any()
     _, rank = SG().following(ladder, tree, block[~block.flips], rng)
     assert (rank >= 9.0).all()
 
@@ -328,14 +275,6 @@ def test_marginals_are_those_of_the_table():
     drawn = marginal(table, 20_000, np.random.default_rng(0))
     np.testing.assert_allclose(drawn.mean(axis=0), 0.3, atol=0.015)
     assert abs(np.corrcoef(drawn.T)[0, 1]) < 0.03
-
-
-def test_the_released_settings_run():
-    table = uniform(WIDE, 60, np.random.default_rng(2))
-    method = parse("sg", {"preset": "released", "n_samples": 100, "limit": 40})
-    ran = run(method, task(WIDE, WIDE_MODEL, table), Budget(), 0)
-    assert len(ran.findings) > 5
-    assert ran.queries == 40 * (100 + 6)
 
 
 def test_targets_that_answer_labels_only():

@@ -2,16 +2,13 @@
 
 import numpy as np
 import pandas as pd
-import pytest
 
 import limi
 from limi.methods.themis import Themis
 from limi.metrics.individual import clopper_pearson
 from limi.search.budget import Budget, Stop
-from limi.search.check import check_rows
 from limi.search.engine import run
-from limi.table.rows import uniform
-from tests.toy import WIDE, WIDE_MODEL, Linear, task, wide_task
+from tests.toy import Linear, task, wide_task
 
 
 def test_themis_scores_do_not_depend_on_the_kind_of_budget():
@@ -54,31 +51,3 @@ def test_themis_stops_when_its_error_bound_is_met():
     assert (high - low) / 2 < 0.02
     low, high = clopper_pearson(ran.findings.flips, n - 4096, 0.95)
     assert n == 4096 or (high - low) / 2 >= 0.02
-
-
-@pytest.mark.parametrize(("margin", "seed"), [(0.3, 0), (0.05, 0), (0.05, 1), (0.014, 2)])
-def test_the_released_bound_is_looked_at_after_every_row(margin, seed):
-    method = Themis(margin=margin, bound="normal", min_samples=12)
-    here = wide_task()
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
-    flips = check_rows(WIDE_MODEL, WIDE, uniform(WIDE, 20_000, rng)).flips
-    n = hits = 0
-    while n <= 12 or method.error_bound(hits, n) >= margin:
-        hits += flips[n]
-        n += 1
-    ran = run(method, here, Budget(max_rows=50_000), seed)
-    assert (ran.findings.rows_checked, ran.findings.flips) == (n, hits)
-    assert ran.stop == Stop.EXHAUSTED
-    assert ran.session.rows_left == 50_000 - n
-    assert ran.findings.favorable.max() <= n
-
-
-def test_the_released_bound_is_as_published():
-    # Rows needed for a half-width: one-sided quantile, from the dossier.
-    published = Themis(bound="normal", confidence=0.99)
-    assert published.error_bound(2537, 10_148) < 0.01 < published.error_bound(2530, 10_120)
-    published = Themis(bound="normal", confidence=0.98)
-    assert published.error_bound(95, 950) < 0.02 < published.error_bound(94, 940)
-    # Its known defect: no flip seen means no error at all. The exact bound knows better.
-    assert published.error_bound(0, 11) == 0
-    assert Themis().error_bound(0, 11) > 0.1

@@ -16,7 +16,6 @@ from limi.metrics.individual import (
     flip_rate,
     generalized_entropy_error,
     group_discrimination,
-    normal_bound,
     rate_of,
 )
 from limi.search.check import check_rows
@@ -79,13 +78,6 @@ def test_the_group_score_is_the_widest_gap_of_shares():
     assert group_discrimination(np.array([0, 3]), 4) == 0.75
     assert group_discrimination(np.array([0, 1]), 1) == 1
     assert group_discrimination(np.zeros(2, dtype=np.int64), 0) == 0
-
-
-def test_the_released_bound_is_a_one_sided_quantile_of_the_normal_error():
-    # 1.6449 is the 95 % quantile; sqrt(0.2 x 0.8 / 100) = 0.04.
-    assert normal_bound(20, 100, 0.95) == pytest.approx(1.644854 * 0.04, abs=1e-6)
-    expected = 1.281552 * np.sqrt([0, 0.25 / 50, 0])
-    np.testing.assert_allclose(normal_bound([0, 25, 50], [50, 50, 50], 0.9), expected, atol=1e-6)
 
 
 NUMBERS = Schema(

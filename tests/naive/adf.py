@@ -28,17 +28,6 @@ def direction(schema, own, other, fallback="none", column=None):
     """Moves of one row; `column` is the one drawn at random."""
     free = [int(j) for j in schema.free_index]
     up, up_other = [sign(g) for g in own], [sign(g) for g in other]
-    if fallback == "released":
-        if not any(up):
-            mask = up_other
-        elif not any(up_other):
-            mask = up
-        else:
-            mask = [int(a == b) for a, b in zip(up, up_other, strict=True)]
-        mask = [m if j in free else 0 for j, m in enumerate(mask)]
-        if not any(mask):
-            mask[column] = 1
-        return [u * m for u, m in zip(up, mask, strict=True)]
     moves = [a if a == b else 0 for a, b in zip(up, up_other, strict=True)]
     if fallback == "corrected":
         if not any(up):

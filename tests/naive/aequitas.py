@@ -58,7 +58,7 @@ def findings(method, score, schema, table, rng, max_tests=math.inf):
         if len(found) > before:
             seeds.append(row)
 
-    free = [j for j in range(len(schema)) if method.move_protected or j in schema.free_index]
+    free = [j for j in range(len(schema)) if j in schema.free_index]
     q = {j: 1 / len(free) for j in free}
     pi = dict.fromkeys(free, 0.5)
     for row in seeds[: method.n_seeds]:

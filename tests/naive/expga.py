@@ -67,8 +67,6 @@ def findings(method, score, schema, table, rng, max_tests=math.inf):
         flips, own, values = verdict(score, schema, row, "widest")
         if flips and key(schema, row) not in found:
             found.append(key(schema, row))
-        if method.fitness == "labels":
-            return 3.0 if flips else 1.0
         twin = row.copy()
         twin[schema.protected_index] = values
         return round(abs(own - score(twin[None])[0]), 6)

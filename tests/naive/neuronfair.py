@@ -41,12 +41,6 @@ def biased(z):
     return [value > threshold for value in z]
 
 
-def released_mask(scores, alpha):
-    n = max(int(alpha * len(scores)) - 1, 0)
-    limit = sorted(scores, reverse=True)[n]
-    return [s >= limit for s in scores]
-
-
 def pulled(own, other, mask, loss):
     """Derivative of the loss of one row by its activations, given its partner's."""
     a = [x if m else 0.0 for x, m in zip(own, mask, strict=True)]
@@ -87,21 +81,6 @@ def explore(score, slopes, schema, row, steps, decay, rng):
             moves = [int(draws[j]) if j in schema.free_index else 0 for j in range(len(schema))]
         row = clip(schema, row + moves)
     return path, False
-
-
-def released_path(gradient_of, schema, row, steps, rng):
-    """The rows that the released program visits on a target that never flips."""
-    history, path, row = [object(), object(), object()], [row.copy()], row.copy()
-    for _ in range(steps):
-        g = [sign(x) for x in gradient_of(row)]
-        draws = rng.integers(-1, 2, len(schema))
-        if not any(g) or history[0] == history[2]:
-            g = [int(x) for x in draws]
-        move = [g[j] if j in schema.free_index else 0 for j in range(len(schema))]
-        history = [history[1], history[2], move]
-        row = clip(schema, row + move)
-        path.append(row.copy())
-    return path
 
 
 def search(score, slopes, schema, rows, rng, explore_steps=40, decay=0.1, exploit_steps=1000):

@@ -73,7 +73,6 @@ def solution(schema, row, tests, columns, values, draw):
 def following(method, schema, tree, row, flips, draw):
     """(rank, row) of everything that one row leads to, in order."""
     path = path_of(tree, positions(schema, row))
-    sign = 1 if method.ranks == "released" else -1
     free = set(schema.free_index.tolist())
     found = []
     for place, test in enumerate(path):
@@ -83,7 +82,7 @@ def following(method, schema, tree, row, flips, draw):
         solved = solution(schema, row, tests, [test[0]], method.local_values, draw)
         if solved is not None:
             mean = sum(t[3] for t in tests) / len(tests)
-            found.append((round(1 + sign * mean, 9), solved))
+            found.append((round(1 - mean, 9), solved))
     prefix = []
     for test in path:
         if test[0] not in free:
@@ -95,7 +94,7 @@ def following(method, schema, tree, row, flips, draw):
         solved = solution(schema, row, tests, columns, method.global_values, draw)
         if solved is not None:
             mean = sum(t[3] for t in tests) / len(tests)
-            found.append((round(10 - sign * mean, 9), solved))
+            found.append((round(10 + mean, 9), solved))
         prefix.append(test)
     return found
 

@@ -42,7 +42,7 @@ class Rich(Plain):
 
     exhaustive: ClassVar[bool] = True
     revision: ClassVar[int] = 3
-    presets: ClassVar[dict[str, dict[str, int]]] = {"released": {"n": 2}}
+    presets: ClassVar[dict[str, dict[str, int]]] = {"large": {"n": 2}}
 
     @property
     def stops_on_flips(self):
@@ -80,7 +80,7 @@ def test_what_a_method_does_not_have_has_one_meaning():
 
 def test_what_a_method_has_is_used():
     rich, nothing = Rich(), Findings(SCHEMA)
-    assert members.presets(Rich) == {"released": {"n": 2}}
+    assert members.presets(Rich) == {"large": {"n": 2}}
     assert members.most_rows(rich, 10) == 11
     assert members.is_exhaustive(rich)
     assert not members.stops_on_flips(rich)
@@ -109,7 +109,7 @@ def test_the_shipped_suite_refuses_a_setting_that_is_called_like_a_member():
 def test_the_shipped_suite_refuses_a_preset_of_settings_that_are_none():
     @dataclass(frozen=True)
     class Misspelt(Plain):
-        presets: ClassVar[dict[str, dict[str, int]]] = {"released": {"m": 2}}
+        presets: ClassVar[dict[str, dict[str, int]]] = {"large": {"m": 2}}
 
     with pytest.raises(AssertionError, match="settings that do not exist"):
         members_are_what_they_promise(Misspelt, make_task)
