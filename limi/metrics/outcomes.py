@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from limi.decisions import PRECISION, Bands, Classes, Rule
 from limi.metrics._enough import FEWEST_TOLD
 from limi.metrics._groups import cut
-from limi.metrics._quantiles import Quantile, Tail, estimate_tail, quantile_interval
+from limi.metrics._quantiles import Quantile, quantile_interval
 from limi.search.check import Checked
 from limi.table.schema import Column, Schema
 
@@ -51,7 +51,6 @@ class Shift:
     mean: float
     higher: int  # people with more as `value`, beyond rounding
     lower: int
-    beyond: Tail | None = None  # of the size of the difference; None in earlier runs
 
 
 @dataclass(frozen=True)
@@ -107,7 +106,6 @@ class Outcomes:
                 | {
                     "median": Quantile.from_dict(shift["median"]),
                     "tails": tuple(map(Quantile.from_dict, shift["tails"])),
-                    "beyond": Tail.from_dict(shift["beyond"]) if shift.get("beyond") else None,
                 }
             )
             for shift in tree["shifts"]
@@ -165,10 +163,7 @@ def _compare(
         shown["spans"] = _spans(rule, np.stack(list(under.values()), axis=1))
     shifts = [_shift(a, b, under[a], under[b]) for a, b in pairs]
     told = sorted((s for s in shifts if s is not None), key=lambda one: -abs(one.median.value))
-    shown["shifts"] = tuple(
-        replace(s, beyond=estimate_tail(np.abs(_differences(under[s.value], under[s.other]))))
-        for s in told[:_MOST_PAIRS]
-    )
+    shown["shifts"] = tuple(told[:_MOST_PAIRS])
     return Outcomes(population, column.name, **shown)
 
 

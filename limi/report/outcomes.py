@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from limi.audits.summary import Summary
 from limi.decisions import OTHER_CLASS
-from limi.metrics._quantiles import Quantile, Tail
+from limi.metrics._quantiles import Quantile
 from limi.metrics.outcomes import MOST_VALUES, Group, Moves, Outcomes, Shift
 from limi.metrics.what_if import LEVEL, mcnemar
 from limi.report import wording
@@ -23,9 +23,7 @@ __all__ = ["Matrix", "OutcomeWords", "aid", "tables", "who_gets_more"]
 _SAME = "The same people, all decided as if they had each value, with everything else unchanged."
 _INTERVALS = (
     "The 95 % intervals use order statistics, which hold whatever the distribution; an end is "
-    "open if there are too few people to determine it. Beyond the people asked about, the "
-    "estimate is a generalised Pareto distribution fitted to the widest differences (peaks over "
-    "threshold), with the interval of all such curves that fit."
+    "open if there are too few people to determine it."
 )
 _MOST_CELLS = 12  # classes of a matrix
 _MOST_MOVES = 8  # told of one that is larger
@@ -188,27 +186,7 @@ def _tell_shift(summary: Summary, column: str, people: str, shift: Shift) -> str
         f"{same}: {what} is {middle}{_interval(shift.median)}; {tails}; "
         f"the widest apart is {number(shift.worst)}. "
         f"{wording.share(shift.higher, shift.n)} get more as {mine}, "
-        f"{wording.share(shift.lower, shift.n)} less.{_tell_tail(shift.beyond)}"
-    )
-
-
-def _tell_tail(tail: Tail | None) -> str:
-    """What is estimated of people beyond those asked; "" in runs that did not."""
-    if tail is None:
-        return ""
-    if not tail.levels:
-        return f" Nothing is estimated beyond these people: {tail.reason}."
-    levels = words.both(
-        [
-            f"1 of {words.count(round(1 / (1 - level.share)))} is {wording.figure(level.value)} or "
-            f"more apart{_interval(level)}"
-            for level in tail.levels
-        ]
-    )
-    return (
-        f" Estimated beyond these: of such people, {levels}, by the "
-        f"{words.count(tail.exceedances)} who are more than {wording.figure(tail.threshold)} "
-        "apart."
+        f"{wording.share(shift.lower, shift.n)} less."
     )
 
 

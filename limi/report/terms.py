@@ -43,9 +43,6 @@ TERMS: dict[str, str] = {
     "(false negatives).",
     "accuracy": "The share of people whose decision equals their true label.",
     "too few to say": "Fewer than 30 rows: one person would move the rate by three points or more.",
-    "tail": "Differences larger than any that were seen, estimated from the largest ones (peaks "
-    "over threshold): nearly every tail follows a generalised Pareto distribution. The interval "
-    "covers all such curves that fit.",
     "severity": "How far apart the two answers of a finding are, such as the gap between its "
     "scores.",
     "naturalness": "How usual a row looks among the rows of the table. About one in twenty real "
