@@ -186,6 +186,39 @@ class Rule(ABC):
     def allows(self, answers: Any) -> Any:
         """Where an answer is one that a model may give; no NaN is."""
 
+    @property
+    def threshold(self) -> float | None:
+        """The score above which a decision is favorable, where the user gave one."""
+        return None
+
+    @property
+    def log_odds(self) -> float:
+        """Of the threshold: what a margin is compared with."""
+        return 0.0
+
+    @property
+    def labels(self) -> tuple[Any, ...]:
+        """The classes among which a model chooses; none where it does not."""
+        return ()
+
+    @property
+    def ordered(self) -> bool:
+        """Is a later label a better one?"""
+        return False
+
+    @property
+    def wanted(self) -> tuple[int, ...]:
+        """The places of the labels that people want, where that is known."""
+        return ()
+
+    def move(self, answers: Any) -> Any:
+        """What a model gives, moved to where this rule expects it."""
+        return answers
+
+    def widen(self, gap: Any) -> Any:
+        """How far two answers can be apart once they were moved."""
+        return gap
+
     def moved(self, one: Any, other: Any) -> Any:
         """Where two answers to the same row differ by more than rounding ever makes them."""
         return abs(one - other) > _ROUNDING

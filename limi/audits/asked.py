@@ -279,7 +279,7 @@ def _by_default(
 def notes_on_threshold(target: Target, rows: Rows, most: int) -> list[str]:
     """What a threshold does to scores, and whether it parts any of at most so many rows."""
     rule = target.rule
-    if not isinstance(rule, Favorable) or rule.threshold is None:
+    if rule.threshold is None:
         return []
     threshold = rule.threshold
     notes = [

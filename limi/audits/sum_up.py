@@ -29,7 +29,6 @@ from limi.audits.what_if import (
     in_regions,
     what_ifs,
 )
-from limi.decisions import Classes
 from limi.metrics import collect
 from limi.metrics._enough import FEWEST_TO_JUDGE
 from limi.metrics._populations import LEAST_KEPT
@@ -443,8 +442,8 @@ def _summarize(
         unfavorable=unfavorable,
         decision=str(rule),
         kind=rule.kind,
-        classes=tuple(map(plan.call, rule.labels)) if isinstance(rule, Classes) else (),
-        ordered=isinstance(rule, Classes) and rule.ordered,
+        classes=tuple(map(plan.call, rule.labels)),
+        ordered=rule.ordered,
         outcomes=outcomes,
         method=plan.method_name,
         settings=plan.settings,

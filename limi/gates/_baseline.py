@@ -8,7 +8,6 @@ from typing import Any
 from limi.audits.problem import Problem
 from limi.audits.run_folder import read_json, read_summary, reading
 from limi.audits.summary import Summary, read_flips
-from limi.decisions import Classes
 from limi.errors import InvalidInput, spell
 from limi.gates._measures import BaselineRate
 from limi.system import words
@@ -44,7 +43,7 @@ class Baseline:
                 f"gate has {str(problem.target.rule)!r}; give both the same --decision"
             )
         order, rule = self._manifest.get("order"), problem.target.rule
-        now = list(rule.labels) if isinstance(rule, Classes) and rule.ordered else None
+        now = list(rule.labels) if rule.ordered else None
         if order != now:
             raise InvalidInput(
                 f"the baseline {self.folder!r} has the order {order}, but this gate has {now}; "

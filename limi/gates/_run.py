@@ -26,7 +26,6 @@ from limi.audits.problem import Problem, prepare, protected_values, with_held_ou
 from limi.audits.run_folder import versions
 from limi.audits.sending import exchange_of, settle_remote
 from limi.audits.summary import examples
-from limi.decisions import Classes
 from limi.defaults import DEFAULT_GATE_QUERIES, DEFAULT_GENERATOR, MEASURED_ROWS
 from limi.errors import InvalidInput
 from limi.gates._baseline import Baseline
@@ -555,7 +554,7 @@ class _Looks:
             hidden=problem.hidden,
             decision=str(rule),
             kind=rule.kind,
-            classes=tuple(map(str, rule.labels)) if isinstance(rule, Classes) else (),
+            classes=tuple(map(str, rule.labels)),
             notes=(
                 *problem.notes,
                 *_passed_by_definition(problem, plan.rules),

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from limi import generators
-from limi.decisions import AS_DECIDED, Favorable, Rule
+from limi.decisions import AS_DECIDED, Rule
 from limi.errors import BadModel, InvalidInput, nearest
 from limi.generators._base import WithTensors
 from limi.generators._state import read
@@ -196,4 +196,4 @@ def _read(raw: Any, outputs: Outputs, rule: Rule = AS_DECIDED) -> Any:
         )
     scores = outputs.scores(torch.where(raw.isfinite(), raw, torch.nan).double())
     told = torch.where(rule.allows(scores), scores, torch.nan)
-    return rule.move(told) if isinstance(rule, Favorable) else told
+    return rule.move(told)

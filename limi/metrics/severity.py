@@ -150,7 +150,7 @@ def _measure_answer_gap(evidence: Evidence) -> Figure | None:
     or in places of ordered classes; of bands, how many all protected variants span."""
     found = evidence.found
     rule = evidence.decision
-    plain = rule.kind == "class" and not getattr(rule, "ordered", False)
+    plain = rule.kind == "class" and not rule.ordered
     if not len(found) or rule.kind == "favorable" or plain:
         return None
     return _spread(severity_of(rule, found))

@@ -10,7 +10,7 @@ from typing import Any, Literal, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.decisions import AS_DECIDED, DECIDED_LEAD, Classes, Favorable, Rule, favors
+from limi.decisions import AS_DECIDED, DECIDED_LEAD, Classes, Rule, favors
 from limi.errors import BadModel, GivesNumbers, InvalidInput, nearest, spell
 from limi.models._scores import (
     Favored,
@@ -229,9 +229,7 @@ class Decision:
     @property
     def by_score(self) -> bool:
         """Does the user's rule decide by the model's score, whatever the model itself decides?"""
-        return self.for_numbers or (
-            isinstance(self.rule, Favorable) and self.rule.threshold is not None
-        )
+        return self.for_numbers or self.rule.threshold is not None
 
     @property
     def for_numbers(self) -> bool:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.decisions import Classes, Favorable, Numbers, favors
+from limi.decisions import Numbers, favors
 from limi.errors import BadModel, InvalidInput, nearest
 from limi.models._base import WithModule
 from limi.models._modules import evaluating, on_one_core
@@ -81,13 +81,11 @@ def of(target: Target) -> TorchGradients | None:
         return None
     module, outputs = network
     rule, favored = target.rule, outputs.favorable_column
-    middle, scale = 0.0, 1.0
-    if isinstance(rule, Favorable):
-        middle = rule.log_odds
-    elif isinstance(rule, Numbers):
+    middle, scale = rule.log_odds, 1.0
+    if isinstance(rule, Numbers):
         middle, scale = rule.middle, rule.spread
     if isinstance(favored, Places):  # the classes that a search has on its one side
-        wanted = rule.wanted if isinstance(rule, Classes) else ()
+        wanted = rule.wanted
         columns = tuple(c for c, place in enumerate(favored.of) if place in wanted)
         favored = columns[0] if outputs.classes == 2 else columns
     return TorchGradients(module, target.codec, favored, outputs.kind, middle, scale)

@@ -99,10 +99,8 @@ class Target:
                 f"the model returned {int(wrong.sum())} {self._answers} of {len(scores)} that are "
                 f"not {self.rule.allowed}, the first of them {scores[wrong][0]:g}"
             )
-        if isinstance(self.rule, Favorable):
-            moved: Scores = self.rule.move(scores)
-            return moved
-        return scores
+        moved: Scores = self.rule.move(scores)
+        return moved
 
     @property
     def threshold(self) -> float | None:
@@ -122,7 +120,7 @@ class Target:
     @property
     def decides(self) -> bool:
         """Has the model a way to decide beside its scores, which counts?"""
-        by_score = isinstance(self.rule, Favorable) and self.rule.threshold is not None
+        by_score = self.rule.threshold is not None
         return isinstance(self.model, Decides) and not by_score and self.rule.kind != "number"
 
     def decide(self, rows: Rows) -> Any:

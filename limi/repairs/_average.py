@@ -12,7 +12,7 @@ from scipy.special import logit
 
 from limi import models
 from limi.audits.problem import Problem, prepare
-from limi.decisions import Classes, Favorable, Rule, restore_threshold
+from limi.decisions import Rule, restore_threshold
 from limi.errors import InvalidInput
 from limi.models import Meaning
 from limi.models._averaged import AveragedClassifier, AveragedFunction
@@ -158,7 +158,7 @@ def tell_threshold(target: Target, given: float) -> float:
     """A threshold of a target's scores, as a favorable score that its model itself would give:
     scores may have been moved because the model or the user has a threshold already."""
     model, rule = target.model, target.rule
-    if isinstance(rule, Favorable) and rule.threshold is not None:
+    if rule.threshold is not None:
         return float(restore_threshold(given, rule.threshold))
     if isinstance(model, SklearnModel) and model.own is not None and model.reads == "probability":
         second = _threshold_of(model, given)
@@ -176,8 +176,6 @@ def _read_answers(rule: Rule, scale: Scale) -> str:
 
 def _sorted_places(rule: Rule) -> tuple[int, ...]:
     """Where a rule has its labels, in the order in which functions give one number for each."""
-    if not isinstance(rule, Classes):
-        return ()
     labels = rule.labels
     return tuple(
         sorted(range(len(labels)), key=lambda at: (isinstance(labels[at], str), labels[at]))

@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from limi.audits.result import Result
-from limi.decisions import Favorable
 from limi.errors import BadTable, InvalidInput, nearest
 from limi.repairs import _labels, _recipes
 from limi.repairs._average import Scale, check_scale
@@ -172,7 +171,7 @@ def check_threshold(result: Result, averaging: Averaging) -> None:
             f"the decision is {str(rule)!r}, so there is no share of favorable decisions to keep; "
             "leave out --same-share"
         )
-    if averaging.same_share and isinstance(rule, Favorable) and rule.threshold is not None:
+    if averaging.same_share and rule.threshold is not None:
         raise InvalidInput(
             f"the run decides by {str(rule)!r}, a threshold that a model file does not hold; "
             "repair without --same-share, and the report names the threshold that keeps the share"

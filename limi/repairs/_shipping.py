@@ -134,7 +134,7 @@ def _as_function(
         or [v for v in (problem.unfavorable, problem.favorable) if v is not None],
         "output": problem.output,
         "decision": str(problem.target.rule),
-        "classes": list(rule.labels) if isinstance(rule, Classes) else [],
+        "classes": list(rule.labels),
         "takes": native.takes,
         "columns": list(native.columns or ()),
         "values": [[column, list(cells)] for column, cells in swaps.values.items()],

@@ -16,7 +16,7 @@ import numpy as np
 from limi import models
 from limi.audits.reopen import Run, open_findings
 from limi.changes import open_newer
-from limi.decisions import AS_DECIDED, Classes, Rule
+from limi.decisions import AS_DECIDED, Rule
 from limi.errors import InvalidInput
 from limi.metrics.severity import severity_of
 from limi.search.findings import Found
@@ -93,7 +93,7 @@ def export(
         output=manifest.get("output"),
         decision=str(manifest.get("decision") or "favorable"),
         table=manifest["table"],
-        ordered=isinstance(rule, Classes) and rule.ordered,
+        ordered=rule.ordered,
     )
     kept = Pairs(schema, frame.iloc[chosen].reset_index(drop=True), found[chosen], reading)
     asked = kept.ask(uri, trust_pickle=trust_pickle, trust=trust)

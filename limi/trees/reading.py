@@ -60,7 +60,7 @@ class Reading:
         """How far two scores can be apart at most, if their sums are so far apart."""
         rule = self.target.rule
         told = np.minimum(self.ensemble.widest(gap), 1.0)
-        return rule.widen(told) if isinstance(rule, Favorable) else told
+        return rule.widen(told)
 
     def features(self, rows: Rows) -> NDArray[np.float64]:
         """(n, features): what the trees are given for rows."""
@@ -77,9 +77,9 @@ class Reading:
 
     def scores(self, margins: Any) -> NDArray[np.float64]:
         """Scores of sums, as the target gives them: above 0.5 favorable."""
-        told: NDArray[np.float64] = self.ensemble.scores(np.asarray(margins) + self.edge)
-        rule = self.target.rule
-        return rule.move(told) if isinstance(rule, Favorable) else told
+        raw = self.ensemble.scores(np.asarray(margins) + self.edge)
+        scores: NDArray[np.float64] = self.target.rule.move(raw)
+        return scores
 
     def conform(self, rows: Rows) -> float:
         """The largest difference to the model's own scores on rows; BadModel where it matters.
@@ -92,7 +92,7 @@ class Reading:
         wrong = clear & ((favors(theirs) & (margins < 0)) | (opposes(theirs) & (margins > 0)))
         apart = np.where(clear, np.abs(self.scores(margins) - theirs), 0.0)
         rule = self.target.rule
-        wrong |= apart > (rule.widen(TOLERANCE) if isinstance(rule, Favorable) else TOLERANCE)
+        wrong |= apart > rule.widen(TOLERANCE)
         if wrong.any():
             raise BadModel(
                 f"the trees of this {self.ensemble.kind} were read, but on {int(wrong.sum())} of "
