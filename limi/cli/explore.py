@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing, nullcontext
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from typer import Argument, Option
 
 from limi.cli import _console
@@ -57,11 +56,6 @@ def explore(
     model: Annotated[
         str | None, Option(help="The model, as KIND:PLACE. Default: the run's own."), MODEL
     ] = None,
-    against: Annotated[
-        str | None,
-        Option(metavar="KIND:PLACE", help="Second model, shown beside the first in every view."),
-        MODEL,
-    ] = None,
     table: Annotated[str | None, Option(help="Where the run's table is now."), TABLE] = None,
     protected: Annotated[
         list[str] | None, Option(help="For a table: protected column, as in limi test. Repeatable.")
@@ -95,9 +89,6 @@ def explore(
         Option(metavar="FILE", help="File to keep the questions in. Default: in the run folder."),
         Writes(),
     ] = None,
-    replay: Annotated[
-        bool, Option("--replay", help="Ask the recorded questions again, and exit.")
-    ] = False,
     port: Annotated[int, Option(help="Port to listen on; 0 for a free one.")] = 0,
     host: Annotated[
         str, Option(help="Address to listen on; any but this machine's own needs --token.")
@@ -126,7 +117,7 @@ def explore(
 
     if timeout <= 0:
         raise InvalidInput(f"timeout is {timeout:g}; give a number of seconds above 0, such as 60")
-    guard = None if replay else _guard(host, port, token)
+    guard = _guard(host, port, token)
     common: dict[str, Any] = {
         "generator": generator,
         "max_queries": max_queries,
@@ -152,14 +143,13 @@ def explore(
         "show_personal": show_personal,
     }
     _console.announce_sending(None if read_only else model)
-    with share_cores(), nullcontext() if guard is None else closing(guard[1]):
+    with share_cores(), closing(guard[1]):
         if Path(place).is_dir() and not _is_table(place):
             _refuse_table_options(place, about | {"seed": seed})
             exploration = opening.explore_run(
                 place,
                 table=table,
                 model=model,
-                against=against,
                 read_only=read_only,
                 **common,
                 **opens,
@@ -174,11 +164,7 @@ def explore(
                     f"--table says where the table of a run is now, but {place!r} is itself a "
                     "table; leave --table out, or name a run folder"
                 )
-            exploration = _open_table(place, model, against, about, opens, seed or 0, common)
-        if replay:
-            _repeat(exploration, as_json)
-            return
-        assert guard is not None
+            exploration = _open_table(place, model, about, opens, seed or 0, common)
         _serve(exploration, guard, browser, as_json)
 
 
@@ -223,7 +209,6 @@ def _guard(host: str, port: int, token: str | None) -> tuple[Any, Any]:
 def _open_table(
     place: str,
     model: str | None,
-    against: str | None,
     about: dict[str, Any],
     opens: dict[str, Any],
     seed: int,
@@ -265,10 +250,7 @@ def _open_table(
     with showing_command(answers):
         seconds, remote = common["timeout"], opens["remote"]
         problem = opened(model, settle_remote(model, opening.wait_at_most(seconds, model, remote)))
-        other = None
-        if against is not None:
-            other = opened(against, opening.settle_second(seconds, against, remote))
-    return opening.explore_problem(problem, against=other, seed=seed, **common)
+    return opening.explore_problem(problem, seed=seed, **common)
 
 
 def _serve(exploration: Exploration, guard: Any, browser: bool, as_json: bool) -> None:
@@ -288,39 +270,3 @@ def _serve(exploration: Exploration, guard: Any, browser: bool, as_json: bool) -
 
         webbrowser.open(address)
     serve(exploration, who, sock, lambda words: _console.err.print(words, soft_wrap=True))
-
-
-def _repeat(exploration: Exploration, as_json: bool) -> None:
-    """Ask everything again, and leave with 1 where an answer is another one."""
-    from limi.errors import InvalidInput
-    from limi.explore.replay import replay
-
-    if not exploration.record.entries:
-        raise InvalidInput(
-            f"{exploration.name!r} has not been explored yet, so there is no record to repeat"
-        )
-    with _console.steps("asking again") as show:
-        told = replay(exploration, lambda done, of: show(done / of, f"question {done + 1} of {of}"))
-    moved = [one for one in told if one.same is False]
-    unasked = [one for one in told if one.same is None]
-    if as_json:
-        _console.print_json(
-            {
-                "asked": len(told),
-                "same": len(told) - len(moved) - len(unasked),
-                "other": len(moved),
-                "not_asked": len(unasked),
-                "queries": exploration.meter.asked,
-                "questions": [one.as_dict() for one in told],
-            }
-        )
-    else:
-        for one in (*moved, *unasked):
-            _console.out.print(f"  {one.number} ({one.ask}): {one.why}", soft_wrap=True)
-        _console.out.print(
-            f"{len(told) - len(moved) - len(unasked):,} of {len(told):,} questions got the same "
-            f"answer, {len(moved):,} a different one, and {len(unasked):,} were not asked again.",
-            soft_wrap=True,
-        )
-    if moved:
-        raise typer.Exit(1)

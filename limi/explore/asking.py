@@ -15,7 +15,7 @@ from limi.errors import InvalidInput
 from limi.explore.jobs import Job
 from limi.models.target import Target
 from limi.remote.exchange import Exchange
-from limi.types import Index, Rows, Scores
+from limi.types import Rows, Scores
 
 __all__ = ["Asker", "Meter", "Spent"]
 
@@ -67,12 +67,10 @@ class Asker:
         self,
         target: Target,
         meter: Meter,
-        places: Index | None = None,
         exchange: Exchange | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.target, self.meter = target, meter
-        self._places = places  # where the model's columns stand in a row; None where they are it
         self._lock = threading.Lock()
         self._known: OrderedDict[bytes, float] = OrderedDict()
         self._memory = threading.Lock()  # several threads ask, and each may forget old answers
@@ -113,11 +111,10 @@ class Asker:
                 self._known.popitem(last=False)
 
     def _ask(self, rows: Rows, job: Job | None) -> Scores:
-        given = rows if self._places is None else np.ascontiguousarray(rows[:, self._places])
         answers: list[Scores] = []
         start = 0
-        while start < len(given):
-            part = given[start : start + self._at_once()]
+        while start < len(rows):
+            part = rows[start : start + self._at_once()]
             with self._turn(job):
                 self.meter.take(len(part))
                 if job is not None:

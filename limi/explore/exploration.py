@@ -1,4 +1,4 @@
-"""One exploration: the people, the models, what is known of both, and every question asked."""
+"""One exploration: the people, the model, what is known of both, and every question asked."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi import generators, twins
-from limi.audits.record import Record, cells_of, row_of
+from limi.audits.record import Record, cells_of
 from limi.audits.summary import Summary
 from limi.defaults import DEFAULT_GENERATOR
 from limi.errors import InvalidInput
@@ -37,9 +37,9 @@ from limi.search.check import Checked, check_rows
 from limi.streams import Stream
 from limi.system.reading import is_file
 from limi.table.schema import Schema
-from limi.types import Mask, Rows
+from limi.types import Rows
 
-__all__ = ["Alike", "Both", "Exploration", "Match", "Twin", "Who", "count_flips"]
+__all__ = ["Alike", "Exploration", "Twin", "Who"]
 
 NEAREST_BUDGET = 4_000
 """Questions that a search for the nearest person may take."""
@@ -47,8 +47,6 @@ NEAREST_BUDGET = 4_000
 _MOST_MADE = 10_000  # people that are kept because somebody came upon them
 _ALIKE = 12
 _TWINS = 200  # draws of one person's twins in each group
-_COMPARED = 5_000  # people on whom two models are compared
-_MOST_PAIRS = 200_000  # findings that another model is asked about
 _MAPPED = 20_000  # natural people on the map
 _AVERAGE_ROWS = 2_000
 _LONGEST_FIT = 600.0  # seconds that a generator is waited for
@@ -85,46 +83,6 @@ class Twin:
     decision: str
 
 
-@dataclass(frozen=True, eq=False)
-class Match:
-    """How two models treat the same people."""
-
-    population: str
-    rows: Rows
-    mine: Checked
-    theirs: Checked
-    disagree: Mask  # on whom they decide otherwise, as people are
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """How many there are, and on how many the two differ, and how."""
-        return {
-            "n": len(self.rows),
-            "disagree": int(self.disagree.sum()),
-            "mended": int(self.mended.sum()),
-            "broke": int(self.broke.sum()),
-        }
-
-    @property
-    def mended(self) -> Mask:
-        """Who flips with the first and not with the second."""
-        return self.mine.flips & ~self.theirs.flips
-
-    @property
-    def broke(self) -> Mask:
-        """Who flips with the second and not with the first."""
-        return ~self.mine.flips & self.theirs.flips
-
-
-@dataclass(frozen=True)
-class Both:
-    """Two models side by side."""
-
-    matches: tuple[Match, ...]
-    findings: int  # findings of the run that the second was asked about
-    still: int  # of them, those that flip with the second as well
-
-
 @dataclass(eq=False)
 class Exploration:
     """All that the pages show and ask."""
@@ -146,9 +104,6 @@ class Exploration:
     seed: int = 0
     generator_name: str = DEFAULT_GENERATOR
     given_generator: Generator | None = None
-    other: Asker | None = None
-    other_reading: Reading | None = None
-    other_name: str = ""
     model_uri: str | None = None  # KIND:PLACE from the root on, where the model has a file
     asked_for: Mapping[str, Any] = field(default_factory=dict)  # favorable, labels, output
     notes: tuple[str, ...] = ()
@@ -158,7 +113,6 @@ class Exploration:
     _fitted: Future[Generator] | None = None
     _judged: Future[Judge | None] | None = None
     _twin_maker: Any = None
-    both: Both | None = None
 
     @property
     def looks(self) -> int:
@@ -286,13 +240,6 @@ class Exploration:
             raise InvalidInput("the model is not asked here: limi explore was started read-only")
         return self.asker
 
-    @property
-    def second(self) -> tuple[Asker, Reading] | None:
-        """The other model, where there is one."""
-        if self.other is None or self.other_reading is None:
-            return None
-        return self.other, self.other_reading
-
     def ask_person(
         self,
         row: NDArray[np.float64],
@@ -309,7 +256,6 @@ class Exploration:
             start=start,
             judge=self.judge,
             hidden=self.hidden,
-            other=self.second,
             job=job,
         )
         self.record.add(
@@ -319,22 +265,10 @@ class Exploration:
                 "answer": met.own.answer,
                 "answers": {v.label: v.answer for group in met.groups for v in group.variants},
                 "flips": met.flips,
-                **self._tell_other(met),
                 "queries": met.queries,
             }
         )
         return met
-
-    def _tell_other(self, met: Person) -> dict[str, Any]:
-        """What another model answered, for the record."""
-        if self.other is None:
-            return {}
-        variants = [v for group in met.groups for v in group.variants]
-        return {
-            "other": self.other_name,
-            "other_answers": {v.label: v.other_answer for v in variants},
-            "other_flips": any(v.other_flips for v in variants),
-        }
 
     def show_person(
         self, row: NDArray[np.float64], start: NDArray[np.float64] | None = None
@@ -504,15 +438,11 @@ class Exploration:
         self,
         region: Region,
         job: Job | None = None,
-        *,
-        number: int | None = None,
-        most_drawn: int | None = None,
     ) -> Look:
         """How often decisions flip in a region; one more look."""
         asker = self.require_model()
         generator = self.generator(job)
-        if number is None:
-            number = self._begin_look(region)
+        number = self._begin_look(region)
         rng = Stream.EXPLORE.rng(self.seed, 0, number)
         look = look_at(
             region,
@@ -521,9 +451,7 @@ class Exploration:
             lambda n: generators.draw(generator, n, rng, self.schema)[0],
             asker,
             average=self.average(job),
-            other=self.other,
             job=job,
-            most_drawn=most_drawn,
         )
         self.record.add(
             {
@@ -534,10 +462,9 @@ class Exploration:
                 "confidence": look.confidence,
                 "drawn": look.drawn,
                 "n": look.rate.n,
-                "flips": count_flips(look.rate),
+                "flips": _count_flips(look.rate),
                 "low": look.rate.low,
                 "high": look.rate.high,
-                **_tell_other_rate(self.other_name, look.other),
                 "queries": look.queries,
             }
         )
@@ -582,59 +509,6 @@ class Exploration:
         """Natural people, the same ones each time."""
         rng = Stream.EXPLORE.rng(self.seed, 3)
         return generators.draw(self.generator(job), n, rng, self.schema)[0]
-
-    # -- two models -----------------------------------------------------------------------------
-
-    def compare(self, job: Job | None = None) -> Both:
-        """How the two models treat the same people: natural ones and those of the table."""
-        asker = self.require_model()
-        if self.other is None:
-            raise InvalidInput(
-                "there is only one model; name a second one with --against KIND:PLACE"
-            )
-        matches = []
-        people: list[tuple[str, Rows]] = []
-        if self.rows is not None:
-            rng = Stream.EXPLORE.rng(self.seed, 4)
-            order = rng.permutation(len(self.rows))[:_COMPARED]
-            people.append(("real", self.rows[np.sort(order)]))
-            people.append(("natural", self.natural_people(job, _COMPARED)))
-        for population, rows in people:
-            mine, theirs = (self.check(one, rows, job) for one in (asker, self.other))
-            decided = asker.rule.differ(mine.score, theirs.score)
-            matches.append(Match(population, rows, mine, theirs, np.asarray(decided)))
-        findings, still = self._replay_findings(job)
-        self.both = Both(tuple(matches), findings, still)
-        self.record.add(
-            {
-                "ask": "models",
-                "other": self.other_name,
-                **{match.population: match.counts for match in matches},
-                "findings": findings,
-                "still": still,
-            }
-        )
-        return self.both
-
-    def _replay_findings(self, job: Job | None) -> tuple[int, int]:
-        """Ask the other model about the pairs of the run; how many, and how many still flip."""
-        from limi.explore.sheet import Strip
-
-        if self.found is None or not len(self.found) or self.other is None:
-            return 0, 0
-        n = min(len(self.found), _MOST_PAIRS)
-        places = np.zeros(len(self.found), dtype=np.uint8)
-        step = 16_384
-        for start in range(0, n, step):
-            which = np.arange(start, min(start + step, n))
-            one = self.other.score(self.found.rows(which), job)
-            two = self.other.score(self.found.partners(which), job)
-            flips = np.asarray(self.other.rule.differ(one, two))
-            places[which] = np.where(flips, 1, 2)
-        words = ("not asked", "still flips", "mended")
-        strips: dict[str, Strip] = self.found.sheet.strips  # type: ignore[assignment]
-        strips["change"] = Strip("change", None, np.arange(3.0), places, words)
-        return n, int((places == 1).sum())
 
     # -- bookmarks ------------------------------------------------------------------------------
 
@@ -690,10 +564,6 @@ class Exploration:
             raise InvalidInput(f"there is no bookmark {number}")
         self.record.add({"forget": number})
 
-    def person_of(self, entry: Mapping[str, Any]) -> NDArray[np.float64]:
-        """The person of a line of the record."""
-        return row_of(self.schema, entry["cells"])
-
 
 def _count_looks(entries: Sequence[Mapping[str, Any]]) -> int:
     """The highest number of a look."""
@@ -701,13 +571,9 @@ def _count_looks(entries: Sequence[Mapping[str, Any]]) -> int:
     return max((n for n in numbers if isinstance(n, int)), default=0)
 
 
-def count_flips(rate: Rate) -> int:
+def _count_flips(rate: Rate) -> int:
     """How many flipped, behind a rate."""
     return round(rate.estimate * rate.n) if rate.n else 0
-
-
-def _tell_other_rate(name: str, rate: Rate | None) -> dict[str, Any]:
-    return {} if rate is None else {"other": name, "other_flips": count_flips(rate)}
 
 
 def _tell_condition(condition: Condition) -> dict[str, Any]:

@@ -13,15 +13,15 @@ import numpy as np
 
 from limi import models
 from limi.audits import run_folder
-from limi.audits.problem import Problem, prepare
+from limi.audits.problem import Problem
 from limi.audits.record import RECORD, Record
 from limi.audits.reopen import Run, reopen_problem, require_answers
 from limi.audits.result import Result
-from limi.audits.sending import exchange_of, is_by_address, settle_remote
+from limi.audits.sending import exchange_of, is_by_address
 from limi.audits.summary import Summary, rules_of
 from limi.decisions import Classes, Rule, parse_rule
 from limi.defaults import DEFAULT_GENERATOR
-from limi.errors import BadModel, InvalidInput, LimiError
+from limi.errors import InvalidInput, LimiError
 from limi.explore.asking import Asker, Meter
 from limi.explore.exploration import Exploration
 from limi.explore.found import FoundSheet, read_found, sheet_of_found
@@ -33,9 +33,9 @@ from limi.system import writing
 from limi.system.words import both
 from limi.table.frames import Codec
 from limi.table.schema import Schema
-from limi.types import Index, Rows
+from limi.types import Rows
 
-__all__ = ["explore_problem", "explore_result", "explore_run", "settle_second", "wait_at_most"]
+__all__ = ["explore_problem", "explore_result", "explore_run", "wait_at_most"]
 
 _SPOT = 32  # findings that are put to the model again, to see that it is the one
 
@@ -45,7 +45,6 @@ def explore_run(
     *,
     table: Any = None,
     model: Any = None,
-    against: Any = None,
     protected_from: Any = None,
     generator: str | None = None,
     read_only: bool = False,
@@ -61,10 +60,6 @@ def explore_run(
     summary, meter = run.summary, Meter(_checked(max_queries))
     notes = _notes_on_hidden(summary, read_only)
     read_only = read_only or bool(notes)
-    if against is not None and read_only:
-        raise InvalidInput(
-            "--against asks a second model, but --read-only asks none; give one of them"
-        )
     opens: dict[str, Any] = {"trust_pickle": trust_pickle, "trust": trust}
     problem: Problem | None = None
     rows: Rows | None = None
@@ -114,10 +109,6 @@ def explore_run(
     if problem is not None and made.asker is not None:
         _require_same(run, problem, found, made.asker, model)
         meter.asked += _sent(problem.target)
-    if against is not None:
-        settled = settle_second(timeout, against, remote)
-        second = _prepare_second(run, against, table, protected_from, settled, opens)
-        _set_against(made, second, str(against))
     return made
 
 
@@ -128,13 +119,6 @@ def wait_at_most(seconds: float, model: Any, remote: Remote | None) -> Remote | 
         return remote
     usual = Remote() if remote is None else remote
     return replace(usual, timeout=min(seconds, usual.timeout))
-
-
-def settle_second(seconds: float, model: Any, remote: Remote | None) -> Remote | None:
-    """How a second model is asked; what is said of addresses may be meant for the first alone."""
-    if not (isinstance(model, str) and is_by_address(model)):
-        return None
-    return settle_remote(model, wait_at_most(seconds, model, remote))
 
 
 def _notes_on_hidden(summary: Summary, read_only: bool) -> list[str]:
@@ -172,38 +156,9 @@ def _labels_of(rule: Rule) -> tuple[str, ...]:
     return tuple(rule.show(place) for place in range(len(rule.labels) + 1))
 
 
-def _prepare_second(
-    run: Run,
-    against: Any,
-    table: Any,
-    protected_from: Any,
-    remote: Remote | None,
-    opens: dict[str, Any],
-) -> Problem:
-    """Another model, asked what the run asked."""
-    manifest, schema = run.manifest, run.schema
-    return prepare(
-        run.model(against, option="--against"),
-        run.table(table).frame,
-        protected=(),
-        target=manifest["target"],
-        favorable=manifest["favorable"],
-        output=None if isinstance(against, str) else manifest.get("output"),
-        decision=manifest.get("decision"),
-        order=manifest.get("order"),
-        schema=schema,
-        drop=run.left_out(schema.names),
-        remote=remote,
-        table_name=manifest["table"],
-        beside=run.beside(protected_from),
-        **opens,
-    )
-
-
 def explore_problem(
     problem: Problem,
     *,
-    against: Problem | None = None,
     name: str | None = None,
     generator: str | None = None,
     max_queries: int | None = None,
@@ -214,7 +169,7 @@ def explore_problem(
     """The exploration of a model on a table that nobody searched."""
     meter = Meter(_checked(max_queries))
     meter.asked += _sent(problem.target)
-    made = Exploration(
+    return Exploration(
         problem.schema,
         _reading_of(problem),
         name or problem.table_name,
@@ -230,9 +185,6 @@ def explore_problem(
         generator_name=generator or DEFAULT_GENERATOR,
         notes=problem.notes,
     )
-    if against is not None:
-        _set_against(made, against, against.model_name)
-    return made
 
 
 def explore_result(
@@ -262,30 +214,8 @@ def explore_result(
     return made
 
 
-def _set_against(made: Exploration, problem: Problem, name: str) -> None:
-    """Let another model be asked about the same people."""
-    places = _places_of(made.schema, problem.schema, name)
-    made.other = _asker_of(problem, made.meter, places)
-    made.meter.asked += _sent(problem.target)
-    made.other_reading = replace(made.reading, rule=problem.target.rule)
-    made.other_name = name
-
-
-def _places_of(schema: Schema, theirs: Schema, name: str) -> Index | None:
-    """Where the columns of another model stand among ours; BadModel where it takes others."""
-    lacking = [column for column in theirs.names if column not in schema.names]
-    if lacking:
-        raise BadModel(
-            f"the model {name!r} takes {both(map(repr, lacking))}, which the first one does not; "
-            "both must be asked about the same people"
-        )
-    if theirs.names == schema.names:
-        return None
-    return np.array([schema.position(column) for column in theirs.names], dtype=np.intp)
-
-
-def _asker_of(problem: Problem, meter: Meter, places: Index | None = None) -> Asker:
-    return Asker(problem.target, meter, places, exchange_of(problem.target))
+def _asker_of(problem: Problem, meter: Meter) -> Asker:
+    return Asker(problem.target, meter, exchange_of(problem.target))
 
 
 def _checked(max_queries: int | None) -> int | None:

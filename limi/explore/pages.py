@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from limi.explore.views.base import Page
 from limi.explore.views.map import MapView
-from limi.explore.views.models import ModelsView
 from limi.explore.views.person import PersonView
 from limi.explore.views.record import RecordView
 from limi.explore.views.where import WhereView
@@ -12,5 +11,5 @@ from limi.explore.views.where import WhereView
 __all__ = ["Page", "Pages"]
 
 
-class Pages(PersonView, WhereView, MapView, ModelsView, RecordView):
+class Pages(PersonView, WhereView, MapView, RecordView):
     """All views of one exploration."""

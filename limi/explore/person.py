@@ -78,9 +78,6 @@ class Variant:
     closed: tuple[BrokenRule, ...]  # rules that such a partner would break, so it was not asked
     along: tuple[tuple[str, str], ...]  # what else changes, and to what
     natural: float | None
-    other: Told | None = None  # what another model says
-    other_flips: bool = False
-    other_answer: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -323,7 +320,6 @@ def meet(
     start: NDArray[np.float64] | None = None,
     judge: Judge | None = None,
     hidden: Collection[str] = (),
-    other: tuple[Asker, Reading] | None = None,
     job: Job | None = None,
 ) -> Person:
     """Put a person to the model under every protected value."""
@@ -331,10 +327,6 @@ def meet(
     questions = Questions.of(schema, row)
     answers = questions.ask(asker, job)
     partner, flips = questions.choose(answers, reading)
-    theirs = their_flips = None
-    if other is not None:
-        theirs = questions.ask(other[0], job)
-        _, their_flips = questions.choose(theirs, other[1])
     listed = sorted({*questions.shown(), partner})
     natural = {}
     if judge is not None:
@@ -355,9 +347,6 @@ def meet(
             closed,
             tuple(change for change in questions.along(number) if change[0] not in hidden),
             natural.get(number),
-            None if theirs is None or other is None else other[1].tell(float(theirs[number])),
-            bool(their_flips is not None and their_flips[number]),
-            math.nan if theirs is None else float(theirs[number]),
         )
 
     groups = []

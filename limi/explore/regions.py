@@ -4,7 +4,7 @@ Natural people are drawn again for every look, those outside the region are pass
 others are put to the model under every protected value. The interval holds at any time, so one may
 stop whenever one likes. Who looks at many regions sees something striking by chance; so the k-th
 look of a session is held to the error LEVEL / (k (k + 1)), and all looks together, however many
-they become, to LEVEL; two models share the error of a look. What the people would get as each group
+they become, to LEVEL. What the people would get as each group
 is a second family of intervals, which share the same errors among themselves.
 """
 
@@ -58,7 +58,6 @@ class Look:
     number: int  # which look of the session it is
     confidence: float
     rate: Rate
-    other: Rate | None  # of another model, on the same people
     drawn: int  # natural people that were drawn
     alone: int  # people of the region without a partner that could exist
     average: Rate | None
@@ -82,13 +81,13 @@ def error_of_look(number: int) -> float:
     return LEVEL / (number * (number + 1))
 
 
-def confidence_of_look(number: int, n_models: int = 1) -> float:
-    """How sure each rate of the k-th look is, with so many models side by side.
+def confidence_of_look(number: int) -> float:
+    """How sure the rate of the k-th look is.
 
-    >>> confidence_of_look(1), confidence_of_look(1, 2)
-    (0.975, 0.9875)
+    >>> confidence_of_look(1)
+    0.975
     """
-    return 1 - error_of_look(number) / n_models
+    return 1 - error_of_look(number)
 
 
 def look_at(
@@ -99,20 +98,16 @@ def look_at(
     asker: Asker,
     *,
     average: Rate | None = None,
-    other: Asker | None = None,
     job: Job | None = None,
     most: int = 200_000,
-    most_drawn: int | None = None,
 ) -> Look:
     """Draw people of a region and ask about them, until it is decided, stopped, or enough.
 
     `draw` gives so many further natural people. What is known is told to the job after each step.
-    To repeat a look that somebody stopped, `most_drawn` says how many had been drawn by then.
     """
     counts = _Counts(schema, asker.rule, error_of_look(number))
-    theirs = 0
     drawn, fruitless, step = 0, 0, _AT_ONCE
-    confidence = confidence_of_look(number, 1 if other is None else 2)
+    confidence = confidence_of_look(number)
     look = None
     while counts.n < most:
         if job is not None and job.is_stopped:
@@ -123,7 +118,6 @@ def look_at(
         if len(inside):
             try:
                 checked = _check(asker, schema, inside, job)
-                told = None if other is None else _check(other, schema, inside, job)
             except Cancelled:  # what is known by then stands
                 break
             except Spent:
@@ -131,18 +125,14 @@ def look_at(
                     raise
                 break
             counts.add(checked)
-            if told is not None:
-                theirs += int(told.flips[told.is_paired].sum())
         drawn += len(people)
         rate = anytime_rate(counts.hits, counts.n, confidence)
-        second = None if other is None else anytime_rate(theirs, counts.n, confidence)
         verdict = "rare" if fruitless > _FRUITLESS else _judge(rate, average)
         look = Look(
             region,
             number,
             confidence,
             rate,
-            second,
             drawn,
             counts.alone,
             average,
@@ -153,15 +143,13 @@ def look_at(
         )
         if job is not None:
             job.tell(look)
-        if verdict or (most_drawn is not None and drawn >= most_drawn):
+        if verdict:
             break
         step = min(2 * step, _MOST_AT_ONCE)
     if look is not None:
         return look
     nobody = anytime_rate(0, 0)
-    return Look(
-        region, number, confidence, nobody, None, 0, 0, average, (), counts.confidence, "", 0
-    )
+    return Look(region, number, confidence, nobody, 0, 0, average, (), counts.confidence, "", 0)
 
 
 def _wanted(step: int, inside: int, drawn: int) -> int:

@@ -271,7 +271,6 @@ class _App:
             ),
             "/where": lambda path, query, token, whole: pages.where(query, token),
             "/map": lambda path, query, token, whole: pages.map(query, token),
-            "/models": lambda path, query, token, whole: pages.models(token),
             "/record": lambda path, query, token, whole: pages.record(token),
             "/job/{number:int}": lambda path, query, token, whole: pages.job(
                 path["number"], token, whole=whole
@@ -285,7 +284,6 @@ class _App:
                 path["number"], token, whole=whole
             ),
             "/where/look": lambda path, form, token, whole: pages.look(form, token, whole=whole),
-            "/models/compare": lambda path, form, token, whole: pages.compare(token, whole=whole),
             "/record/forget": lambda path, form, token, whole: pages.forget(form, token),
         }
         return [

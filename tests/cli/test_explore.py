@@ -1,4 +1,4 @@
-"""`limi explore`: what is refused before anything listens, what is printed, what is repeated."""
+"""`limi explore`: what is refused before anything listens, and what is printed."""
 
 import json
 
@@ -72,8 +72,6 @@ def served(monkeypatch, untried):
         (("run", "--port", "70000"), "port is 70000"),
         (("run", "--timeout", "0"), "timeout is 0"),
         (("run", "--max-queries", "0", "--read-only"), "max-queries is 0"),
-        (("run", "--read-only", "--against", "demo:income"), "give one of them"),
-        (("run", "--replay", "--read-only"), "there is no record"),
         (("run",), "given in memory"),
     ],
 )
@@ -103,25 +101,6 @@ def test_a_run_and_a_table_are_served_at_an_address_of_this_machine(
     exploration, _ = served.pop()
     assert exploration.found is None
     assert len(exploration.rows) == len(people_of_the_run())
-
-
-def test_a_record_is_repeated_by_a_command(limi, place, monkeypatch, untried):
-    monkeypatch.chdir(place)
-    x = explore_run("run", model=decide, table="people.parquet")
-    x.ask_person(x.rows[3])
-    x.walk(x.rows[4])
-    x.jobs.close()
-    asks = ("--table", "people.parquet", "--model", "python:model.py:decide")
-    code, out, _ = limi("explore", "run", "--replay", "--json", *asks)
-    told = json.loads(out)
-    assert (code, told["asked"], told["same"], told["other"]) == (0, 2, 2, 0)
-    text = (place / "run" / "explore.jsonl").read_text()
-    lines = [json.loads(line) for line in text.splitlines()]
-    lines[0]["answer"] += 0.2
-    (place / "altered.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    code, out, _ = limi("explore", "run", "--replay", "--record", "altered.jsonl", *asks)
-    assert code == 1
-    assert "1 of 2 questions got the same answer, 1 a different one" in " ".join(out.split())
 
 
 def test_bookmarks_are_told_by_the_report(limi, place, monkeypatch):

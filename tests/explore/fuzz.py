@@ -18,12 +18,12 @@ import numpy as np
 
 PATHS = [
     *("/", "/findings", "/people", "/person", "/person/f0", "/person/r3", "/person/p1", "/where"),
-    *("/map", "/models", "/record", "/static/explore.js", "/static/explore.css", "/favicon.ico"),
+    *("/map", "/record", "/static/explore.js", "/static/explore.css", "/favicon.ico"),
     *("/export/csv", "/export/parquet", "/export/pytest", "/job/1", "/job/0", "/job/999999"),
 ]
 POSTS = [
     *(f"/person/f0/{action}" for action in ("ask", "flip", "steady", "walk", "alike", "bookmark")),
-    *("/where/look", "/job/1/cancel", "/models/compare", "/record/forget", "/person/m9/ask"),
+    *("/where/look", "/job/1/cancel", "/record/forget", "/person/m9/ask"),
 ]
 NASTY = [
     *("", "0", "-1", "1e309", "nan", "inf", "1e-320", "99999999999999999999", "missing", "\x00"),

@@ -213,24 +213,6 @@ def test_everybody_stands_on_the_map(browser, query):
     assert browser.get(f"/person/{refs(answer)[0]}").status_code == 200
 
 
-def test_two_models_stand_side_by_side(opened):
-    browser = Browser(opened(against=decide_evenly))
-    answer = browser.post("/models/compare")
-    told = words(answer)
-    both = browser.x.both
-    assert both.still == 0
-    assert both.findings == len(browser.x.found)
-    assert "Fixed: flip with the first model only" in told
-    real = both.matches[0]
-    frame = people().loc[lambda f: (f.age >= 20) | (f.job == "clerk")]
-    assert real.disagree.sum() == ((decide(frame) > 0.5) != (decide_evenly(frame) > 0.5)).sum()
-    assert not real.broke.any()
-    assert "Other model" in words(browser.post("/person/f0/ask"))
-    mended = words(browser.get("/findings?change=2"))
-    assert f"{len(browser.x.found):,} findings" in mended
-    assert "The other model" in words(browser.post("/where/look", {"c0.low": "45"}))
-
-
 # -- record ----------------------------------------------------------------------------------
 
 

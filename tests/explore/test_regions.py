@@ -56,12 +56,6 @@ def test_later_looks_are_held_to_more():
     assert tenth.rate.low < first.rate.low < TRUTH < first.rate.high < tenth.rate.high
 
 
-def test_a_look_is_repeated_exactly_from_how_many_were_drawn():
-    told = look(5, average=Rate(TRUTH, 0.0, 1.0, 10), most=700)
-    again = look(5, average=Rate(TRUTH, 0.0, 1.0, 10), most_drawn=told.drawn, most=700)
-    assert (again.rate, again.drawn) == (told.rate, told.drawn)
-
-
 def test_what_if_shares_are_those_of_the_people_drawn():
     told = look(7, most=3_000)
     inside = EVERYBODY[REGION.mask(EVERYBODY)]
@@ -97,13 +91,6 @@ def test_answers_that_are_forgotten_meanwhile_are_still_told(monkeypatch):
         some = EVERYBODY[start : start + 9]
         np.testing.assert_array_equal(asker.score(some), MODEL(some))
     np.testing.assert_array_equal(asker.score(EVERYBODY[8:20]), MODEL(EVERYBODY[8:20]))
-
-
-def test_two_models_share_the_error_of_a_look():
-    told = look(3, most=500, other=Asker(Bound(), Meter()))
-    assert told.confidence == 1 - error_of_look(1) / 2
-    assert told.other == told.rate  # the same model twice
-    assert told.rate.low < look(3, most=500).rate.low
 
 
 def test_groups_share_the_error_of_their_look():

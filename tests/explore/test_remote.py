@@ -9,7 +9,7 @@ import pytest
 
 from limi.audits.problem import prepare
 from limi.audits.sending import settle_remote
-from limi.explore.opening import explore_problem, settle_second, wait_at_most
+from limi.explore.opening import explore_problem, wait_at_most
 from limi.explore.views import base
 from limi.remote.options import Remote
 from tests.explore.conftest import Browser
@@ -148,6 +148,3 @@ def test_no_request_waits_longer_than_the_session_does(uri):
     assert wait_at_most(5, uri, None).timeout == 5
     assert wait_at_most(5, uri, Remote(timeout=2)).timeout == 2
     assert wait_at_most(5, "skops:model.skops", None) is None
-    given = Remote(headers=("A: b",))
-    assert settle_second(5, uri, given).headers == ("A: b",)
-    assert settle_second(5, "skops:model.skops", given) is None  # they are the first one's

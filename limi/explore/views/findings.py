@@ -24,7 +24,6 @@ _FIGURE_TITLES = {
     "direction": "Who is favored",
     "origin": "How it was found",
     "flipped_by": "What flips it",
-    "change": "With the other model",
 }
 
 
@@ -78,7 +77,7 @@ class FindingsView(View):
         """The columns of a sheet as lists of choices, the protected ones first."""
         schema = self.x.schema
         protected = [f"c{schema.position(name)}" for name in schema.protected]
-        names = [n for n in ("direction", "change", "flipped_by", *FIGURES) if n in sheet.strips]
+        names = [n for n in ("direction", "flipped_by", *FIGURES) if n in sheet.strips]
         names += [name for name in protected if name in sheet.strips]
         names += [
             f"c{position}"

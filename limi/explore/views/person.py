@@ -65,7 +65,7 @@ class PersonView(FindingsView):
                 "Asking the model",
                 "answer.html",
                 lambda job: x.ask_person(row, who.row, job),
-                lambda met: {"met": met, "reading": x.reading, "other": x.other_name},
+                lambda met: {"met": met, "reading": x.reading},
             ),
             "flip": (
                 "Looking for the nearest person who flips",

@@ -73,7 +73,6 @@ _TOLD: dict[str, Callable[[Mapping[str, Any]], str]] = {
     ),
     "region": lambda entry: f"{entry['words']}: {entry['flips']:,} of {entry['n']:,} flip",
     "twins": _tell_twins,
-    "models": lambda entry: f"both models, beside {entry['other']}",
 }
 """By the kind of a question: the question in words."""
 

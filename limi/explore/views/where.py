@@ -12,7 +12,6 @@ from limi.explore.views.base import Page, read_finite
 from limi.explore.views.findings import FindingsView
 from limi.metrics._rate import Rate
 from limi.metrics.regions import Region
-from limi.metrics.regions import Rule as RegionRule
 from limi.metrics.sequential import FEWEST_FOR_MEAN
 from limi.report import charts
 from limi.report.wording import percent
@@ -54,7 +53,7 @@ class WhereView(FindingsView):
             pairs=[pair for pair in query.pairs if pair[1]],
             can_ask=x.asker is not None,
             looks=[e for e in x.record.entries if e.get("ask") == "region"][-12:][::-1],
-            next_level=tell_level(confidence_of_look(x.looks + 1, 1 if x.other is None else 2)),
+            next_level=tell_level(confidence_of_look(x.looks + 1)),
             n_looks=x.looks,
         )
 
@@ -118,29 +117,22 @@ class WhereView(FindingsView):
 
     def _tell_look(self, look: Look) -> dict[str, Any]:
         top = max(look.rate.high, look.average.high if look.average else 0.0)
-        top = max(top, look.other.high if look.other else 0.0)
         ticks = charts.ticks(100 * top)
         last = ticks[-1]
         return {
             "look": look,
             "percent": percent(look.rate) if look.rate.n else None,
-            "other_percent": percent(look.other) if look.other and look.other.n else None,
             "average": percent(look.average) if look.average else None,
             "level": tell_level(look.confidence),
             "share_level": tell_level(look.share_confidence),
             "fewest": FEWEST_FOR_MEAN,
             "ticks": [(tick / last, f"{tick:g}") for tick in ticks],
             "bar": _bar(look.rate, last),
-            "other_bar": None if look.other is None else _bar(look.other, last),
             "average_at": 0.0 if look.average is None else 100 * look.average.estimate / last,
             "is_number": self.x.reading.rule.kind == "number",
             "share": f"{100 * look.share:.2g}",
             "favorable": self.x.reading.favorable,
         }
-
-
-def _rate_of(region: Region) -> Any:
-    return percent(region.rate) if isinstance(region, RegionRule) else None
 
 
 def _code(column: Column, text: str) -> float:
