@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi import generators, twins
+from limi.audits.hiding import HIDDEN
 from limi.audits.record import Record, cells_of
 from limi.audits.summary import Summary
 from limi.defaults import DEFAULT_GENERATOR
@@ -23,7 +25,7 @@ from limi.explore.asking import Asker, Meter, Spent
 from limi.explore.found import FoundSheet, sheet_of_rows
 from limi.explore.jobs import Job, Jobs
 from limi.explore.near import Goal, Near, Neighbourhood, Turn
-from limi.explore.person import Person, describe_cells, meet
+from limi.explore.person import Person, describe_cells, find_broken_rules, meet
 from limi.explore.reading import Reading
 from limi.explore.regions import Look, look_at
 from limi.explore.sheet import Sheet
@@ -107,12 +109,15 @@ class Exploration:
     model_uri: str | None = None  # KIND:PLACE from the root on, where the model has a file
     asked_for: Mapping[str, Any] = field(default_factory=dict)  # favorable, labels, output
     notes: tuple[str, ...] = ()
-    _made: dict[int, Who] = field(default_factory=dict)
+    _made: dict[str, Who] = field(default_factory=dict)
+    _refs: dict[tuple[bytes, str], str] = field(default_factory=dict)  # in the same order
+    _numbers: Iterator[int] = field(default_factory=lambda: itertools.count(1))
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _learning: threading.Lock = field(default_factory=threading.Lock)  # of twins, which takes long
     _fitted: Future[Generator] | None = None
     _judged: Future[Judge | None] | None = None
     _twin_maker: Any = None
+    _average: Rate | None = None  # how often natural people flip, once that was measured
 
     @property
     def looks(self) -> int:
@@ -145,21 +150,26 @@ class Exploration:
             return Who(ref, self.found.partners(which)[0], f"Partner of finding {place + 1:,}")
         if kind == "r" and self.rows is not None and place < len(self.rows):
             return Who(ref, self.rows[place], f"Row {place + 1:,} of the table")
-        if kind == "m" and place in self._made:
-            return self._made[place]
+        if kind == "m" and ref in self._made:
+            return self._made[ref]
         raise InvalidInput(
             "this person is no longer known: people who came up in an answer are kept only while "
             "limi explore runs"
         )
 
     def keep(self, row: NDArray[np.float64], words: str) -> str:
-        """A reference to somebody whom an answer came upon."""
+        """A reference to somebody whom an answer came upon, the same one for the same person."""
+        row = np.array(row, dtype=np.float64)
+        key = (row.tobytes(), words)
         with self._lock:
-            number = next(reversed(self._made), 0) + 1
-            ref = f"m{number}"
-            self._made[number] = Who(ref, np.array(row, dtype=np.float64), words)
+            # Who comes up again is kept longest: a map that is drawn anew shows the same people.
+            ref = self._refs.pop(key, "") or f"m{next(self._numbers)}"
+            self._refs[key] = ref
+            self._made.pop(ref, None)
+            self._made[ref] = Who(ref, row, words)
             while len(self._made) > _MOST_MADE:
                 del self._made[next(iter(self._made))]
+                del self._refs[next(iter(self._refs))]
         return ref
 
     def first_person(self) -> str:
@@ -274,8 +284,6 @@ class Exploration:
         self, row: NDArray[np.float64], start: NDArray[np.float64] | None = None
     ) -> tuple[Any, Any]:
         """A person's cells and broken rules, without asking anybody."""
-        from limi.explore.person import find_broken_rules
-
         broken = find_broken_rules(self.schema, row)
         return describe_cells(self.schema, row, start, broken, self.hidden), broken
 
@@ -329,8 +337,6 @@ class Exploration:
             raise InvalidInput(
                 "real people come from the table, which is not available; name it with --table FILE"
             )
-        from limi.audits.hiding import HIDDEN
-
         space, points = self._space
         distances, which = nearest(space.place(row[None]), points, min(_ALIKE, len(self.rows)))
         alike = []
@@ -488,7 +494,7 @@ class Exploration:
 
     def _measured_average(self, job: Job | None) -> Rate:
         with self._lock:
-            known: Rate | None = self.__dict__.get("_average")
+            known = self._average
         if known is not None:
             return known
         asker = self.require_model()
@@ -496,7 +502,7 @@ class Exploration:
         rows, _ = generators.draw(self.generator(job), _AVERAGE_ROWS, rng, self.schema)
         checked = self.check(asker, rows, job)
         rate = rate_of(int(checked.flips.sum()), int(checked.is_paired.sum()))
-        self.__dict__["_average"] = rate
+        self._average = rate
         return rate
 
     def check(self, asker: Asker, rows: Rows, job: Job | None = None) -> Checked:

@@ -213,6 +213,16 @@ def test_everybody_stands_on_the_map(browser, query):
     assert browser.get(f"/person/{refs(answer)[0]}").status_code == 200
 
 
+def test_people_of_earlier_answers_stay_known_however_often_a_map_is_drawn(browser):
+    kept = browser.x.keep(browser.x.rows[0] + 0.5, "Somebody")
+    for _ in range(12):
+        answer = browser.settle(browser.get("/map?x=latent"))
+    assert browser.get(f"/person/{kept}").status_code == 200
+    people = [ref for ref in refs(answer) if ref.startswith("m")]
+    assert browser.get(f"/person/{people[-1]}").status_code == 200
+    assert browser.settle(browser.get("/map?x=latent")).text == answer.text
+
+
 # -- record ----------------------------------------------------------------------------------
 
 

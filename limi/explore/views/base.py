@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -50,6 +51,7 @@ class View:
         self.x = exploration
         self._environment = environment("limi.explore")
         self._awaited: dict[int, _Awaited] = {}
+        self._lock = threading.Lock()  # requests are answered by several threads
 
     def render(
         self, template: str, token: str, *, whole: bool, status: int = 200, **content: Any
@@ -98,9 +100,10 @@ class View:
     ) -> Job:
         """A piece of work after a short while, ended or not."""
         job = self.x.jobs.start(title, work)
-        self._awaited[job.number] = _Awaited(template, ready)
-        while len(self._awaited) > _MOST_AWAITED:
-            del self._awaited[next(iter(self._awaited))]
+        with self._lock:
+            self._awaited[job.number] = _Awaited(template, ready)
+            while len(self._awaited) > _MOST_AWAITED:
+                del self._awaited[next(iter(self._awaited))]
         job.wait(PATIENCE)
         return self.x.jobs.get(job.number)
 
