@@ -7,20 +7,20 @@ answer as in the body; so each read may take what is left of the time for the an
 from __future__ import annotations
 
 import ssl
-import threading
-import time
 from typing import Any
 
 import httpcore
 import httpx
 
+from limi.remote.client import Limit
+
 __all__ = ["LimitedTransport"]
 
 
 class LimitedTransport(httpx.HTTPTransport):
-    """The transport of httpx; `limit.until` is when the request of a thread must have ended."""
+    """The transport of httpx, with a limit on the whole answer."""
 
-    def __init__(self, limit: threading.local, *, http2: bool, concurrency: int) -> None:
+    def __init__(self, limit: Limit, *, http2: bool, concurrency: int) -> None:
         context = ssl.create_default_context()
         super().__init__(verify=context, trust_env=False)
         self._pool = httpcore.ConnectionPool(
@@ -34,7 +34,7 @@ class LimitedTransport(httpx.HTTPTransport):
 
 
 class _Backend(httpcore.NetworkBackend):
-    def __init__(self, limit: threading.local) -> None:
+    def __init__(self, limit: Limit) -> None:
         self._inner, self._limit = httpcore.SyncBackend(), limit
 
     def connect_tcp(self, *args: Any, **given: Any) -> httpcore.NetworkStream:
@@ -45,11 +45,12 @@ class _Backend(httpcore.NetworkBackend):
 
 
 class _Stream(httpcore.NetworkStream):
-    def __init__(self, inner: httpcore.NetworkStream, limit: threading.local) -> None:
+    def __init__(self, inner: httpcore.NetworkStream, limit: Limit) -> None:
         self._inner, self._limit = inner, limit
+        limit.add(inner.get_extra_info("socket"))
 
     def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        left = self._limit.until - time.monotonic()
+        left = self._limit.left
         if left <= 0:
             raise httpcore.ReadTimeout("the answer did not end in time")
         return self._inner.read(max_bytes, left if timeout is None else min(timeout, left))

@@ -7,13 +7,14 @@ environment are not used, and a certificate that does not hold ends the run.
 from __future__ import annotations
 
 import re
+import socket
 import ssl
 import threading
 import time
+import weakref
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
-from functools import partial
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -21,13 +22,15 @@ from limi.errors import BadModel, InvalidInput, missing
 from limi.remote.secrets import Headers
 from limi.system.shown import one_line
 
-__all__ = ["TOO_LARGE", "Client", "Failed", "Malformed", "Request"]
+__all__ = ["SILENT", "TOO_LARGE", "Client", "Failed", "Limit", "Malformed", "Request"]
 
+SILENT = "no answer in time"
 TOO_LARGE = "too many rows at once (status 413)"
 
 _MOST_BYTES = 64 << 20  # of an answer
 _MOST_WORDS = 200  # characters of a server's words that are quoted
 _MOST_REDIRECTS = 3
+_TO_CONNECT = 10.0  # seconds, at most
 _BUSY = (408, 425, 429)
 _NOT_TLS = (
     "WRONG_VERSION_NUMBER",
@@ -50,43 +53,78 @@ class Request:
 
 
 class Failed(Exception):
-    """A request that may be tried again, after so many seconds where the server says so; in
-    smaller parts where it was `too_large`."""
+    """A request that may be tried again, after so many seconds where the server says so.
+
+    It is `late` where the server took it and did not answer in time.
+    """
 
     def __init__(
-        self, kind: str, said: str = "", *, after: float | None = None, too_large: bool = False
+        self, kind: str, said: str = "", *, after: float | None = None, late: bool = False
     ) -> None:
         super().__init__(kind + said)
-        self.kind = kind
-        self.after, self.too_large = after, too_large
+        self.kind, self.after, self.late = kind, after, late
 
 
 class Malformed(Exception):
     """An answer that cannot be read; it may have been spoiled on the way."""
 
 
+class Limit:
+    """When the request of each thread must have ended, and the sockets by which to end it."""
+
+    def __init__(self) -> None:
+        self._thread = threading.local()
+        self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
+        self._is_over = False
+        self._lock = threading.Lock()
+
+    def begin(self, seconds: float) -> None:
+        """The request of this thread has so many seconds from now on."""
+        self._thread.until = time.monotonic() + seconds
+
+    @property
+    def left(self) -> float:
+        """Seconds that the request of this thread still has."""
+        until: float = self._thread.until
+        return 0.0 if self._is_over else until - time.monotonic()
+
+    def add(self, opened: socket.socket) -> None:
+        """Another socket, over which a request may travel."""
+        with self._lock:
+            self._sockets.add(opened)
+
+    def end(self) -> None:
+        """End all requests at once, whatever they wait for."""
+        self._is_over = True
+        with self._lock:
+            for opened in self._sockets:
+                with suppress(OSError):  # not connected any more
+                    # That of the plain socket: TLS would wait for the other side.
+                    socket.socket.shutdown(opened, socket.SHUT_RDWR)
+
+
 class Client:
     """Sends requests to one host; safe to use from several threads."""
 
-    def __init__(self, host: str, headers: Headers, *, timeout: float, concurrency: int) -> None:
-        self.host, self._headers, self._timeout = host, headers, timeout
-        self._limit = threading.local()  # when the answer to a thread's request must have come
-        self._make = partial(_make, headers, timeout, concurrency, self._limit)
-        self._http = self._make()
+    def __init__(self, host: str, headers: Headers, *, concurrency: int) -> None:
+        self.host, self._headers, self._concurrency = host, headers, concurrency
+        self._limit = Limit()
+        self._open()
 
-    def send(self, request: Request) -> bytes:
-        """The body of a good answer; Failed where another try may help, else BadModel."""
+    def send(self, request: Request, seconds: float) -> bytes:
+        """The body of a good answer that came within so many seconds; Failed where another try
+        may help, else BadModel."""
         import httpx
 
         try:
             for _ in range(_MOST_REDIRECTS):
-                status, headers, body = self._once(request)
+                status, headers, body = self._once(request, seconds)
                 if not 300 <= status < 400:
                     return self._judge(request, status, headers, body)
                 request = self._redirected(request, status, headers.get("location", ""))
             raise BadModel(f"{self.host} redirects in a loop; give the final address")
         except httpx.TimeoutException as error:
-            raise Failed("no answer in time", too_large=_is_of_answer(error)) from None
+            raise Failed(SILENT, late=isinstance(error, httpx.ReadTimeout)) from None
         except httpx.TransportError as error:
             if "location header" in str(error):  # httpx looks at it although it must not follow
                 raise BadModel(
@@ -101,30 +139,33 @@ class Client:
 
     def close(self) -> None:
         """Close the connections; others are opened where they are needed again."""
-        self.end()
-        self._http = self._make()
+        self._closing()
+        self._open()
 
-    def end(self) -> None:
-        """Close the connections for good."""
-        self._http.close()
+    def abort(self) -> None:
+        """End the requests that are on their way, whose threads then fail at once."""
+        self._limit.end()
 
-    def __del__(self) -> None:
+    def _open(self) -> None:
+        self._http = _make(self._headers, self._concurrency, self._limit)
         # A model that nobody holds any more leaves no connection open.
-        with suppress(Exception):
-            self._http.close()
+        self._closing = weakref.finalize(self, self._http.close)
 
-    def _once(self, request: Request) -> tuple[int, Any, bytes]:
+    def _once(self, request: Request, seconds: float) -> tuple[int, Any, bytes]:
         """Status, headers and body, which must all have come within the time."""
+        import httpx
+
         headers = {"Content-Type": request.content_type, "Accept": request.accept}
         if request.method == "GET":
             del headers["Content-Type"]
         parts, size = [], 0
-        self._limit.until = time.monotonic() + self._timeout
+        self._limit.begin(seconds)
         with self._http.stream(
             request.method,
             self._headers.fill(request.url),
             content=request.content or None,
             headers=headers,
+            timeout=httpx.Timeout(seconds, connect=min(seconds, _TO_CONNECT)),
         ) as response:
             for part in response.iter_bytes():
                 parts.append(part)
@@ -161,7 +202,7 @@ class Client:
                 )
             return body
         if status == 413:
-            raise Failed(TOO_LARGE, too_large=True)
+            raise Failed(TOO_LARGE)
         if status in _BUSY or status >= 500:
             raise Failed(f"status {status}", self._words(body), after=_after(headers))
         raise BadModel(self._refusal(request, status, body))
@@ -225,7 +266,7 @@ class Client:
             cause = cause.__cause__ or cause.__context__
 
 
-def _make(headers: Headers, timeout: float, concurrency: int, limit: threading.local) -> Any:
+def _make(headers: Headers, concurrency: int, limit: Limit) -> Any:
     try:
         import httpx
 
@@ -244,18 +285,10 @@ def _make(headers: Headers, timeout: float, concurrency: int, limit: threading.l
         raise InvalidInput("a --header holds characters that are not allowed in a header") from None
     return httpx.Client(
         headers=sent,
-        timeout=timeout,
         trust_env=False,
         follow_redirects=False,
         transport=LimitedTransport(limit, http2=http2, concurrency=concurrency),
     )
-
-
-def _is_of_answer(error: BaseException) -> bool:
-    """Did the server take the request and not answer? Fewer rows may be quicker."""
-    import httpx
-
-    return isinstance(error, httpx.ReadTimeout)
 
 
 def _name(error: BaseException) -> str:

@@ -2,38 +2,42 @@
 
 Several requests are in flight; memory and count are touched by the asking thread alone. A request
 that fails is tried again after a while; an answer that cannot be read may have been spoiled on
-the way, so that is tried again as well, and believed when it happens every time. Where nothing
-answers any longer, Unreachable ends the run, which can be resumed.
+the way, so that is tried again as well, and believed when it happens every time. An answer that
+takes several times as long as others did counts as lost. Where nothing answers any longer,
+Unreachable ends the run, which can be resumed.
 """
 
 from __future__ import annotations
 
+import logging
 import secrets
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count, repeat
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from limi.errors import BadModel, LimiError, Unreachable
 from limi.remote.cells import Cells, Keys, names, read, turned
-from limi.remote.client import TOO_LARGE, Client, Failed, Malformed, Request
+from limi.remote.client import SILENT, TOO_LARGE, Client, Failed, Malformed, Request
 from limi.remote.memory import Memory
 from limi.remote.options import Remote
-from limi.remote.pace import Pace
+from limi.remote.pace import Pace, Patience
 from limi.remote.secrets import expand
 from limi.remote.tally import Tally
 from limi.system.watch import OutOfQueries
 from limi.types import Index
 
 __all__ = ["Exchange", "Shape"]
+
+_T = TypeVar("_T")
 
 _MOST_TRIES = 12  # of one request
 _FIRST_TRIES = 6  # where nothing was ever answered: the address may be wrong
@@ -42,8 +46,12 @@ _MOST_FAILURES = 24  # in a row, of all requests: the circuit opens
 _BLOCK = 4096  # rows that are read at once, while others are on their way
 _LANDING = 10.0  # seconds that answers on their way are waited for when a run ends
 _GLANCE = 0.1  # seconds between two looks at whether anybody still waits for the answers
+_SILENCE = 15.0  # seconds without an answer after which we say so, and after which we say it again
+_PATIENT = 2  # time-outs that an address has which never answered
 _LONGEST_PAUSE = 15.0  # seconds between two tries of a request
 _LONGEST_WAIT = 300.0  # seconds that a server may ask to be left alone
+
+_log = logging.getLogger(__name__)
 
 
 class Shape(Protocol):
@@ -94,9 +102,12 @@ class Exchange:
         self.memory = Memory(identity, remote.cache, run=remote.run, resume=remote.resume)
         self.tally = Tally(sent=self.memory.new, before=self.memory.new)
         self.max_queries = remote.max_queries
-        self._pace = Pace(shape.most_rows)
-        self._watch: Callable[[], None] | None = None
+        self._pace, self._patience = Pace(shape.most_rows), Patience(remote.timeout)
+        self._watch = remote.look
         self._answered = False  # did anything come back that could be used?
+        self._began: float | None = None  # when the first request was sent
+        self._said = ""  # the last words of a server that gives no answers
+        self._heard = self._told = 0.0  # when an answer came last, and when its lack was told
         self._row_of_failures = 0  # one after another, over all requests
         self._lock = threading.Lock()
         self._free_at = 0.0  # when the server wants to be asked again, which holds for all requests
@@ -115,11 +126,12 @@ class Exchange:
         a run sends for which nothing was known before."""
         return len(self._asked)
 
-    def allow(self, max_queries: int | None) -> None:
-        """Begin a run that may send so many rows, whatever was sent before."""
+    def allow(self, max_queries: int | None, look: Callable[[], None] | None = None) -> None:
+        """Begin a run that may send so many rows, whatever was sent before; `look` is called
+        while answers are waited for."""
         self.memory.new, self.tally = 0, Tally()
         self._asked.clear()
-        self.max_queries = max_queries
+        self.max_queries, self._watch = max_queries, look
 
     @contextmanager
     def anew(self, first: int = 0) -> Iterator[None]:
@@ -136,14 +148,13 @@ class Exchange:
     def watched(self, look: Callable[[], None]) -> Iterator[None]:
         """In this block `look` is called while answers are waited for, and may raise.
 
-        Whoever asks next does not wait for what is then on its way: that goes on by itself, on
-        connections of its own, and its answers are dropped.
+        What is then on its way is given up.
         """
-        self._watch = look
+        before, self._watch = self._watch, look
         try:
             yield
         finally:
-            self._watch = None
+            self._watch = before
 
     def __call__(self, frame: Any) -> NDArray[Any]:
         """The answers to rows, as the server gave them."""
@@ -202,8 +213,11 @@ class Exchange:
 
     def get(self, url: str) -> bytes:
         """What a server says of itself; tried again like any request."""
-        request = Request(url, method="GET")
-        return bytes(self._persist(self._line, lambda: request, lambda body: body, 0))
+        line, request = self._line, Request(url, method="GET")
+        self._begin()
+        asked = line.submit(lambda: self._persist(line, lambda: request, bytes, 0))
+        self._wait([asked])
+        return asked.result()
 
     def keep_fact(self, name: str, value: str) -> None:
         """Keep something that the server said of the model, but for secrets that it repeats."""
@@ -211,14 +225,13 @@ class Exchange:
 
     def rest(self) -> None:
         """Let go of connections, threads and the file, until something is asked again."""
+        self._watch = None
         self._line.rest()
         self.memory.close()
 
     def _open_line(self) -> _Line:
         remote = self.remote
-        client = Client(
-            self.shape.host, self._headers, timeout=remote.timeout, concurrency=remote.concurrency
-        )
+        client = Client(self.shape.host, self._headers, concurrency=remote.concurrency)
         return _Line(client, remote.concurrency)
 
     def _count_turns(self, keys: Keys) -> NDArray[np.int64]:
@@ -253,14 +266,15 @@ class Exchange:
                     return
                 if len(queue) < 2:
                     self._refill(queue, blocks)  # while those are on their way
-                for done in self._wait(flying):
+                for done in self._wait_for(flying):
                     part, number = flying.pop(done)
                     try:
                         self._keep(part, number, done.result())
                     except _TooLarge:
                         self.memory.lose(part.named)
-                        half = len(part.named) // 2
-                        queue.extend((part[:half], part[half:]))
+                        # Where nothing was ever answered, one row shows whether anything will be.
+                        first = len(part.named) // 2 if self._answered else 1
+                        queue.extend((part[:first], part[first:]))
                     except BaseException:
                         self.memory.lose(part.named)
                         raise
@@ -268,22 +282,43 @@ class Exchange:
             self._land(flying)
             raise
 
-    def _wait(self, flying: dict[Future[list[Any]], tuple[_Part, int]]) -> set[Future[list[Any]]]:
+    def _wait_for(
+        self, flying: dict[Future[list[Any]], tuple[_Part, int]]
+    ) -> set[Future[list[Any]]]:
+        """Requests that have come back; where nobody waits any more, all of them are lost."""
+        try:
+            return self._wait(flying)
+        except BaseException:
+            for part, _ in flying.values():
+                self.memory.lose(part.named)
+            flying.clear()
+            raise
+
+    def _wait(self, flying: Collection[Future[Any]]) -> set[Future[Any]]:
         """Requests that have come back, at least one."""
         while True:
-            seconds = None if self._watch is None else _GLANCE
+            seconds = _SILENCE if self._watch is None else _GLANCE
             done = wait(flying, timeout=seconds, return_when=FIRST_COMPLETED).done
-            if done or self._watch is None:
+            if done:
                 return done
+            self._say_silence()
+            if self._watch is None:
+                continue
             try:
                 self._watch()
             except BaseException:
-                for part, _ in flying.values():
-                    self.memory.lose(part.named)
-                flying.clear()
                 self._line.leave()
                 self._line = self._open_line()
                 raise
+
+    def _say_silence(self) -> None:
+        """Say that no answer comes, for whoever waits without a bar that shows it."""
+        now = time.monotonic()
+        silent = now - max(self._heard, self._began or now)
+        if silent < _SILENCE or now - self._told < _SILENCE:
+            return
+        self._told = now
+        _log.warning("%s has not answered for %.0f seconds; still asking", self.shape.host, silent)
 
     def _keep(self, part: _Part, number: int, answers: list[Any]) -> None:
         start = self.memory.end(number, part.named, answers)
@@ -316,9 +351,11 @@ class Exchange:
         return number
 
     def _submit(self, cells: Cells, alone: bool) -> Future[list[Any]]:
-        """A request on its way; one that is alone needs no other thread, unless it is watched."""
+        """A request on its way; one that is alone needs no other thread, unless it is watched or
+        may go unanswered."""
         line = self._line
-        if not alone or self._watch is not None:
+        self._begin()
+        if not alone or self._watch is not None or not self._answered:
             return line.submit(lambda: self._deliver(line, cells))
         done: Future[list[Any]] = Future()
         try:
@@ -346,11 +383,16 @@ class Exchange:
     def _deliver(self, line: _Line, cells: Cells) -> list[Any]:
         n = len(cells)
         start = time.perf_counter()
-        answers: list[Any] = self._persist(
+        answers = self._persist(
             line, lambda: self.shape.request(cells), lambda body: self._read(body, n), n
         )
         self._pace.learn(n, time.perf_counter() - start)
         return answers
+
+    def _begin(self) -> None:
+        """A request is about to be sent."""
+        if self._began is None:
+            self._began = time.monotonic()
 
     def _read(self, body: bytes, n: int) -> list[Any]:
         answers = self.shape.read(body, n)
@@ -360,21 +402,25 @@ class Exchange:
             return [self._headers.scrub(one) if type(one) is str else one for one in answers]
         return answers
 
-    def _persist(self, line: _Line, make: Any, read: Any, n: int) -> Any:
+    def _persist(
+        self, line: _Line, make: Callable[[], Request], read: Callable[[bytes], _T], n: int
+    ) -> _T:
         """What one request gives, tried again where that may help."""
-        malformed = 0
+        malformed = late = 0
         for tries in count(1):
             self._look(line, tries)
             line.wait_until(self._free_at)
             self.tally.add(requests=1, again=n if tries > 1 else 0)
-            after = None
+            after, patience, start = None, self._patience.seconds(n, late), time.monotonic()
             try:
-                result = read(line.client.send(make()))
+                result = read(line.client.send(make(), patience))
             except BadModel as error:
                 raise type(error)(self._headers.scrub(str(error))) from None
             except Failed as error:
                 why, kind, after = str(error), error.kind, error.after
-                if error.too_large and n > 1:
+                late += error.late
+                waited = error.late and patience >= self._patience.most
+                if n > 1 and (kind == TOO_LARGE or waited) and not line.is_left:
                     self._fail(why, kind)
                     self._pace.shrink(n, for_good=kind == TOO_LARGE)
                     raise _TooLarge from None
@@ -391,8 +437,10 @@ class Exchange:
                         "the server and the path right?"
                     ) from None
             else:
+                self._patience.learn(n, time.monotonic() - start)
                 with self._lock:
                     self._row_of_failures, self._answered = 0, True
+                    self._heard = time.monotonic()
                 return result
             if not line.is_left:  # of what nobody waits for, nobody counts the failures
                 self._fail(why, kind)
@@ -404,17 +452,27 @@ class Exchange:
         with self._lock:
             self._row_of_failures += 1
             is_open = self._row_of_failures >= _MOST_FAILURES
+            self._said = self._said if kind == SILENT else why
+            waited = time.monotonic() - (self._began or 0.0)
+        if kind == SILENT and not self._answered:
+            is_open |= waited >= _PATIENT * self._patience.most
         if is_open:
-            raise self._unreachable(why)
+            raise self._unreachable()
 
     def _look(self, line: _Line, tries: int) -> None:
         """Unreachable where others have given up, or this request should."""
         if line.is_left or (line.stop.is_set() and tries > 1):
             raise Unreachable(f"{self.shape.host} was not asked again, because the run is ending")
         if tries > (_MOST_TRIES if self._answered else _FIRST_TRIES):
-            raise self._unreachable(max(self.tally.failures, key=self.tally.failures.__getitem__))
+            raise self._unreachable()
 
-    def _unreachable(self, why: str) -> Unreachable:
+    def _unreachable(self) -> Unreachable:
+        why = self._said or f"no answer within {self._patience.most:g} seconds"
+        if not self._answered and why.startswith("status"):
+            return Unreachable(
+                f"{self.shape.host} answers every request with {why}; is the address right, and "
+                "does it accept requests now?"
+            )
         if not self._answered:
             return Unreachable(
                 f"{self.shape.host} does not answer ({why}); is the address right, and is the "
@@ -441,33 +499,19 @@ class Exchange:
 
 
 class _Line:
-    """Connections and threads of requests that may have to be left behind."""
+    """Connections and threads of requests that may have to be given up."""
 
     def __init__(self, client: Client, concurrency: int) -> None:
         self.client, self._concurrency = client, concurrency
         self.stop = threading.Event()  # nothing is tried again
         self.is_left = False
         self._pool: ThreadPoolExecutor | None = None
-        self._flying = 0
-        self._lock = threading.Lock()
 
-    def submit(self, work: Callable[[], list[Any]]) -> Future[list[Any]]:
+    def submit(self, work: Callable[[], _T]) -> Future[_T]:
         """Work in a thread."""
         if self._pool is None:
             self._pool = ThreadPoolExecutor(self._concurrency, "limi-remote")
-        with self._lock:
-            self._flying += 1
-        return self._pool.submit(self._run, work)
-
-    def _run(self, work: Callable[[], list[Any]]) -> list[Any]:
-        try:
-            return work()
-        finally:
-            with self._lock:
-                self._flying -= 1
-                is_last = self.is_left and not self._flying
-            if is_last:
-                self.client.end()
+        return self._pool.submit(work)
 
     def wait_until(self, moment: float) -> None:
         """Wait for a moment, or until nothing is to be tried again."""
@@ -482,15 +526,12 @@ class _Line:
         self.client.close()
 
     def leave(self) -> None:
-        """Wait for nothing any more; what is on its way closes the connections when it ends."""
+        """Give up what is on its way: its connections are cut, so that its threads end."""
+        self.is_left = True
         self.stop.set()
-        with self._lock:
-            self.is_left = True
-            is_idle = not self._flying
+        self.client.abort()
         if self._pool is not None:
-            self._pool.shutdown(wait=False)  # queued work ends by itself, and is counted
-        if is_idle:
-            self.client.end()
+            self._pool.shutdown(wait=False, cancel_futures=True)
 
 
 class _Block:

@@ -13,7 +13,8 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterator, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from itertools import repeat
 from pathlib import Path
@@ -59,12 +60,13 @@ class Memory:
         self.new = 0  # rows that this run has sent, each counted once
         self._facts: dict[str, str] = {}
         self._file: sqlite3.Connection | None = None
+        self._closing: Callable[[], Any] = int  # closes the file, also where nobody holds us
         self._version: int | None = None  # of the file, which other programs change
         self._read: set[int] = set()  # requests of the file that need not be read again
         self._made = self.path is not None and not self.path.exists()
         if self.path is not None:
             with self._said("read"):
-                self._load(_open(self.path), resume)
+                self._load(self._connect(), resume)
 
     def find(self, named: Sequence[bytes]) -> Index:
         """Where the answer to each row is, -1 where there is none."""
@@ -141,17 +143,18 @@ class Memory:
         One that was made here and holds nothing is taken away, as after a wrong address.
         """
         if self._file is not None:
-            self._file.close()
+            self._closing()
             self._file = None
             if self._made and self.path is not None and not (self._answers or self._facts):
                 remove_empty(self.path)
 
-    def __del__(self) -> None:
-        with suppress(Exception):
-            self.close()
+    def _connect(self) -> sqlite3.Connection:
+        assert self.path is not None
+        self._file = file = _open(self.path)
+        self._closing = weakref.finalize(self, file.close)
+        return file
 
     def _load(self, file: sqlite3.Connection, resume: bool) -> None:
-        self._file = file
         self._facts = dict(
             file.execute("SELECT name, value FROM facts WHERE model = ?", (self.model,))
         )
@@ -207,12 +210,8 @@ class Memory:
     @contextmanager
     def _writing(self) -> Iterator[sqlite3.Connection]:
         """The file, whose changes hold together or not at all."""
-        assert self.path is not None
-        with self._said("written"):
-            if self._file is None:
-                self._file = _open(self.path)
-            with self._file as file:
-                yield file
+        with self._said("written"), self._file or self._connect() as file:
+            yield file
 
     @contextmanager
     def _said(self, what: str) -> Iterator[None]:
@@ -245,7 +244,8 @@ def _open(path: Path) -> sqlite3.Connection:
         with regular(path, "a file that limi keeps answers in").open("rb") as there:
             if there.read(len(_MAGIC)) != _MAGIC:
                 raise _strange(path)
-    file = sqlite3.connect(path, timeout=_PATIENCE)
+    # Only one thread asks at a time, but it need not be the same one.
+    file = sqlite3.connect(path, timeout=_PATIENCE, check_same_thread=False)
     try:
         if new:
             file.execute("PRAGMA journal_mode = WAL")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,10 +28,11 @@ class Remote:
     cache: str | Path | None = None  # a file that keeps the answers, for this run and later ones
     max_queries: int | None = None  # rows that may be sent
     price: float | None = None  # of 1,000 queries
-    timeout: float = 60.0  # seconds without a word from the server
+    timeout: float = 60.0  # seconds for an answer at most; less where answers have been quicker
     backoff: float = 0.25  # seconds before the first retry; each further one waits twice as long
     run: str = ""  # what the count of rows that were sent stands under in the cache
     resume: bool = False  # does that count go on?
+    look: Callable[[], None] | None = None  # called while answers are waited for; it may raise
 
     def __post_init__(self) -> None:
         check_fields(self)
@@ -45,5 +47,5 @@ class Remote:
                 raise InvalidInput(f"{name} is {value}; it must be 0 or more")
         if not self.timeout:
             raise InvalidInput(
-                "timeout is 0; give the number of seconds that a server may stay silent"
+                "timeout is 0; give the number of seconds that an answer may take at most"
             )

@@ -3,7 +3,8 @@
 import json
 import socket
 import threading
-from contextlib import suppress
+from contextlib import contextmanager, suppress
+from itertools import count
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ import pytest
 from limi.errors import BadModel, Unreachable
 from limi.models import load
 from limi.remote.options import Remote
-from limi.system.watch import OutOfQueries
+from limi.remote.pace import Patience
+from limi.system.watch import OutOfQueries, OutOfTime
 from tests.remote.servers import COLUMNS, ROUTES, App, favorable_chance, people, serving
 
 ROWS = people(200, seed=5)[COLUMNS]
@@ -326,14 +328,101 @@ def test_an_answer_that_trickles_ends_in_time(ask, head):
     thread = threading.Thread(target=trickle, daemon=True)
     thread.start()
     model, asked = ask(f"http://127.0.0.1:{server.getsockname()[1]}", timeout=0.1)
-    with pytest.raises(Unreachable, match="no answer in time"):
+    with pytest.raises(Unreachable, match=r"no answer within 0\.1 seconds"):
         asked(ROWS[:1])
     stop.set()
     with suppress(OSError):
         socket.create_connection(server.getsockname(), timeout=1).close()
     thread.join(5)
     server.close()
-    assert model.exchange.tally.failures == {"no answer in time": 6}
+    assert set(model.exchange.tally.failures) == {"no answer in time"}
+
+
+@contextmanager
+def silent(app, forever=False):
+    """Every fifth request is never answered, or all of them."""
+    over, lock, n = threading.Event(), threading.Lock(), count(1)
+
+    def before(*request):
+        with lock:
+            hangs = forever or next(n) % 5 == 0
+        if hangs:
+            over.wait(30)
+
+    app.before = before
+    try:
+        yield
+    finally:
+        over.set()
+
+
+def test_a_lost_request_costs_what_answers_take_and_not_the_time_out(
+    ask, app, address, monkeypatch
+):
+    monkeypatch.setattr("limi.remote.pace._SHORTEST", 0.3)
+    model, asked = ask(address, concurrency=1)
+    with silent(app):
+        for start in range(0, 60, 6):
+            rows = ROWS[start : start + 6]
+            assert np.array_equal(asked(rows), favorable_chance(rows))
+    tally = model.exchange.tally
+    assert tally.failures["no answer in time"] >= 2
+    assert tally.sent == len(ROWS[:60].drop_duplicates())
+
+
+def test_a_server_that_never_answers_is_given_up_after_two_time_outs(ask, app, address):
+    _, asked = ask(address, timeout=0.2)
+    with silent(app, forever=True), pytest.raises(Unreachable, match=r"within 0\.2 seconds"):
+        asked(ROWS)
+    assert app.requests <= 8
+
+
+def test_a_silent_server_is_told_of_while_it_is_waited_for(ask, app, address, caplog, monkeypatch):
+    monkeypatch.setattr("limi.remote.exchange._SILENCE", 0.05)
+    _, asked = ask(address, timeout=0.3)
+    with silent(app, forever=True), pytest.raises(Unreachable):
+        asked(ROWS[:1])
+    assert f"{address.removeprefix('http://')} has not answered for" in caplog.text
+
+
+def test_a_request_is_given_up_when_the_time_is_over(ask, app, address):
+    """And its thread ends with it, so that no program waits for it when it ends."""
+    looks = count()
+
+    def look():
+        if next(looks):
+            raise OutOfTime
+
+    _, asked = ask(address, look=look)
+    before = threading.active_count()
+    with silent(app, forever=True), pytest.raises(OutOfTime):
+        asked(ROWS[:1])
+    ours = [thread for thread in threading.enumerate() if thread.name.startswith("limi-remote")]
+    for thread in ours:
+        thread.join(10)
+    assert not any(thread.is_alive() for thread in ours)
+    assert threading.active_count() <= before + 1  # the server's
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_a_server_that_refuses_every_request_is_quoted(ask, app, address, status):
+    app.before = lambda *request: (status, "text/plain", b"the quota of today is used up")
+    _, asked = ask(address)
+    with pytest.raises(Unreachable, match=f"status {status}: the quota of today is used up"):
+        asked(ROWS[:1])
+
+
+def test_patience_grows_with_the_rows_and_with_every_time_out():
+    patience = Patience(60)
+    assert patience.seconds(64) == 60
+    for _ in range(4):
+        patience.learn(10, 0.5)
+    assert patience.seconds(1) == patience.seconds(10) == 4
+    assert patience.seconds(20) == patience.seconds(10, late=1) == 8
+    assert patience.seconds(10, late=9) == 60
+    for _ in range(32):
+        patience.learn(10, 0.001)
+    assert patience.seconds(10) == 1
 
 
 def test_https_spoken_to_a_server_of_http_is_said(ask, app, address):
