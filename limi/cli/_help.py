@@ -17,7 +17,7 @@ _PANELS = {
     "Search": "method methods set generator twin keep twin-generator rate-rows rows seed seeds "
     "workers cluster near domain domain-seconds solver",
     "Budget": "max-rows max-queries max-findings max-seconds error seconds-each max-boxes",
-    "Remote models": "header concurrency cache price dry-run",
+    "Remote models": "header concurrency cache timeout price dry-run",
     "Output": "out force resume html junit sarif markdown inconclusive log plan volume verbose "
     "full config json width no-model onnx",
 }

@@ -219,6 +219,15 @@ Cache = Annotated[
     Reads("the cache"),
 ]
 
+Timeout = Annotated[
+    float | None,
+    Option(
+        metavar="SECONDS",
+        help="Seconds to wait at most for an answer of a remote model; 60 by default, and less "
+        "where its answers have been quicker.",
+    ),
+]
+
 FitRows = Annotated[
     int | None,
     Option(
@@ -248,11 +257,12 @@ def remote_of(
     concurrency: int | None,
     cache: Path | None,
     price: float | None,
+    timeout: float | None,
 ) -> Remote | None:
     """How a model behind an address is asked; None where nothing is said of it."""
     from limi.remote.options import Remote
 
-    if not header and concurrency is None and cache is None and price is None:
+    if not header and all(given is None for given in (concurrency, cache, price, timeout)):
         return None
     usual = Remote()
     return Remote(
@@ -260,4 +270,5 @@ def remote_of(
         concurrency=usual.concurrency if concurrency is None else concurrency,
         cache=cache,
         price=price,
+        timeout=usual.timeout if timeout is None else timeout,
     )

@@ -21,6 +21,7 @@ from limi.cli._options import (
     Only,
     Rename,
     Returned,
+    Timeout,
     Trust,
     TrustPickle,
     remote_of,
@@ -78,6 +79,7 @@ def diff(
     trust: Trust = None,
     header: Header = None,
     cache: Cache = None,
+    timeout: Timeout = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare two models on the same people: rates, where they changed, and old findings."""
@@ -105,7 +107,7 @@ def diff(
             seed=seed,
             trust_pickle=trust_pickle,
             trust=trust or (),
-            remote=remote_of(header, None, cache, None),
+            remote=remote_of(header, None, cache, None, timeout),
             command=_console.command_line(),
             on_step=on_step,
         )

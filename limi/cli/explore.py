@@ -127,7 +127,7 @@ def explore(
     opens: dict[str, Any] = {
         "trust_pickle": trust_pickle,
         "trust": tuple(trust or ()),
-        "remote": remote_of(header, concurrency, cache, None),
+        "remote": remote_of(header, concurrency, cache, None, None),
     }
     about = {
         "protected": protected,

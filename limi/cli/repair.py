@@ -16,6 +16,7 @@ from limi.cli._options import (
     Cluster,
     Header,
     RunFolder,
+    Timeout,
     Trust,
     TrustPickle,
     remote_of,
@@ -119,6 +120,7 @@ def repair(
     trust: Trust = None,
     header: Header = None,
     cache: Cache = None,
+    timeout: Timeout = None,
     no_model: Annotated[
         bool, Option("--no-model", help="Do not write the repaired model itself.")
     ] = False,
@@ -150,7 +152,7 @@ def repair(
             model=model,
             trust_pickle=trust_pickle,
             trust=trust or (),
-            remote=remote_of(header, None, cache, None),
+            remote=remote_of(header, None, cache, None, timeout),
         )
         if not no_model and given is None:
             require_saving(result.problem)

@@ -22,6 +22,7 @@ from limi.cli._options import (
     Rename,
     Returned,
     RunFolder,
+    Timeout,
     Trust,
     TrustPickle,
     remote_of,
@@ -64,6 +65,7 @@ def replay(
     trust: Trust = None,
     header: Header = None,
     cache: Cache = None,
+    timeout: Timeout = None,
     as_json: AsJson = False,
 ) -> None:
     """Ask a newer model about the people that a run found: who still flips, and who does not?"""
@@ -86,7 +88,7 @@ def replay(
         only=only or (),
         trust_pickle=trust_pickle,
         trust=trust or (),
-        remote=remote_of(header, None, cache, None),
+        remote=remote_of(header, None, cache, None, timeout),
         row=row,
         command=_console.command_line(),
     )

@@ -35,7 +35,13 @@ _FLAGS = {
     "show-personal": "redact=False",
     "trust-pickle": "trust_pickle=True",
 }
-_REMOTE = {"cache": "cache", "concurrency": "concurrency", "header": "headers", "price": "price"}
+_REMOTE = {
+    "cache": "cache",
+    "concurrency": "concurrency",
+    "header": "headers",
+    "price": "price",
+    "timeout": "timeout",
+}
 _WORDS = (
     *("auto", "cpu", "cuda", "none", "trees", "ctgan", "label", "score", "class", "findings"),
     *("vote", "paper", "uniform"),
