@@ -217,14 +217,6 @@ def audit(
     has_workers = want_workers(model, workers, cluster, device, budget)
     if volume is not None and volume < 1:
         raise InvalidInput(f"volume is {volume}; it must be a number of people, 1 or more")
-    remote = settle_remote(
-        model,
-        remote,
-        max_queries=budget.max_queries,
-        out=None if draft is None else draft.place,
-        resume=folder is not None and folder.resume,
-    )
-    beside = read_beside(protected_from, key, protected_from_name)
     bar = None if on_progress is not None else notebook_bar()
     watch = Watch(
         clock,
@@ -233,6 +225,15 @@ def audit(
         # Of a model behind an address, the rows that are sent are counted where they are sent.
         max_queries=None if sends_rows(model) else budget.max_queries,
     )
+    remote = settle_remote(
+        model,
+        remote,
+        max_queries=budget.max_queries,
+        out=None if draft is None else draft.place,
+        resume=folder is not None and folder.resume,
+        look=watch.check_time if watch.limited else None,
+    )
+    beside = read_beside(protected_from, key, protected_from_name)
     watch.enter("contract")
     problem = prepare(
         model,

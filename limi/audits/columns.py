@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from limi import models
 from limi.errors import BadModel, InvalidInput, LimiError, nearest, spell
+from limi.models._remote import RemoteModel
 from limi.models.target import Target
 from limi.table.frames import Frame
 from limi.table.recognised import Recognised, recognise, tell_aside
 from limi.table.schema import Schema
 
 __all__ = ["Chosen", "choose_hidden", "leave_out"]
+
+_log = logging.getLogger(__name__)
 
 _FIRST = 2  # rows that show whether a function does without a column
 
@@ -99,25 +101,33 @@ class Chosen:
     unlikely: tuple[str, ...]
 
     @staticmethod
-    def among(model: Any, frame: Frame, schema: Schema, *, labelled: bool) -> Chosen:
-        """Of the columns that nobody described; a model behind an address is given them all,
-        because every try costs rows."""
+    def among(frame: Frame, schema: Schema, only: str | Sequence[str], *, labelled: bool) -> Chosen:
+        """Of the columns that nobody described, or named as the only ones."""
         found = recognise(frame, schema, labelled=labelled)
-        if isinstance(model, str) and _is_elsewhere(model):
-            return Chosen(found, ())
+        named = _read_names(only, schema.names, "--only")
         return Chosen(
             found,
             tuple(
                 name
                 for name in schema.names
-                if name in schema.guessed and name not in schema.protected and found[name].is_aside
+                if name in schema.guessed
+                and found[name].is_aside
+                and name not in (*schema.protected, *named)
             ),
         )
 
     def needs_all(self, bound: Target, frame: Frame) -> bool:
-        """Does a function that names no columns fail without the unlikely ones?"""
+        """Does a function that names no columns fail without the unlikely ones?
+
+        A model behind an address is not sent them for a try: it may keep what it gets.
+        """
         model = bound.model
-        if not self.unlikely or model.columns is not None or model.n_columns is not None:
+        if (
+            isinstance(model, RemoteModel)
+            or not self.unlikely
+            or model.columns is not None
+            or model.n_columns is not None
+        ):
             return False
         try:
             bound.score(bound.codec.encode(frame)[:_FIRST])
@@ -126,6 +136,13 @@ class Chosen:
         except LimiError:
             return False
         return False
+
+    def warn(self, bound: Target) -> None:
+        """Say which columns a model behind an address is not sent, before it is sent a row."""
+        if isinstance(bound.model, RemoteModel):
+            names = [name for name in self.unlikely if name not in bound.codec.schema.names]
+            for sentence in tell_aside(self.found, names):
+                _log.warning("%s: %s", bound.model.exchange.shape.host, sentence)
 
     def tell(self, taken: Collection[str]) -> tuple[str, ...]:
         """Sentences on columns that were set aside, and on those that the model takes."""
@@ -147,8 +164,3 @@ class Chosen:
             for name, found in self.found.items()
             if found.personal and name in names
         }
-
-
-def _is_elsewhere(uri: str) -> bool:
-    kind = uri.partition(":")[0]
-    return kind in models.names() and models.offers(kind).by_address

@@ -14,6 +14,7 @@ from limi.audits.estimate import Estimate
 from limi.audits.hiring import MOVING
 from limi.audits.noise import Floor, measure_floor
 from limi.audits.plan import CONTRACT_SHARE, MOST_TO_JUDGE, Plan
+from limi.audits.sending import in_time
 from limi.generators import Generator
 from limi.gpu import place as devices
 from limi.metrics.rates import Measured, measurable_rows, measure, measure_blind, most_per_row
@@ -55,7 +56,8 @@ class Searched:
 def conduct(plan: Plan, score: Callable[[Rows], Scores]) -> Searched:
     """Hold the model to its contract, fit the generator, measure rates, then search."""
     watch = plan.watch
-    told = _hold_to_contract(plan, score)
+    with in_time(plan.problem.target.model):
+        told = _hold_to_contract(plan, score)
     alone = _spread(plan, told)
     expected = plan.estimate(told)
     watch.planned = {name: float(n) for name, n in expected.questions.items()}

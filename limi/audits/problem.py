@@ -33,7 +33,7 @@ from limi.audits.labels import (
     values_of,
 )
 from limi.audits.run_folder import digest, file_digest
-from limi.audits.sending import tidying
+from limi.audits.sending import in_time, tidying
 from limi.decisions import AS_DECIDED
 from limi.errors import BadTable, GivesNumbers, InvalidInput, LimiError, nearest, spell
 from limi.models import Meaning, trial
@@ -207,7 +207,7 @@ def prepare(
     asked = read_asked(columns, target, favorable, decision, order)
     schema, set_aside = _settle(schema, frame, joined, protected, target)
     schema, dropped = leave_out(schema, drop, only)
-    chosen = Chosen.among(model, frame, schema, labelled=target is not None)
+    chosen = Chosen.among(frame, schema, only, labelled=target is not None)
     opening = _Opening(
         model,
         frame,
@@ -225,8 +225,10 @@ def prepare(
     )
     told: list[str] = []
     by_threshold: list[str] = []
-    with tidying(remote):
+    with tidying(remote), in_time(model):
         bound, asked = opening.open_guessing(asked, columns, target)
+        if ask:
+            chosen.warn(bound)
         if ask and chosen.needs_all(bound, frame):
             bound, asked = opening.giving_all().open_guessing(asked, columns, target)
         rows = bound.codec.encode(frame)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -10,12 +10,13 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from limi import models
-from limi.errors import InvalidInput, LimiError
+from limi.errors import InvalidInput, LimiError, Unreachable
 from limi.models._remote import RemoteModel
 from limi.models.target import Target
 from limi.remote.exchange import Exchange
 from limi.remote.memory import remove_empty
 from limi.remote.options import Remote
+from limi.system.watch import OutOfQueries, OutOfTime
 from limi.system.words import both
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "describe",
     "destination",
     "exchange_of",
+    "in_time",
     "is_by_address",
     "sends_rows",
     "settle_remote",
@@ -41,20 +43,22 @@ def settle_remote(
     max_queries: int | None = None,
     out: Path | None = None,
     resume: bool = False,
+    look: Callable[[], None] | None = None,
 ) -> Remote | None:
     """How a model is asked in this run; None where it is not behind an address.
 
     With a run folder the answers are kept beside it, unless another file was named, so that a run
-    that is resumed pays for nothing twice.
+    that is resumed pays for nothing twice. While answers are waited for, `look` is called, which
+    raises where the run has no time left.
     """
     if isinstance(model, RemoteModel):
-        model.exchange.allow(max_queries)
+        model.exchange.allow(max_queries, look)
         return None
     if not isinstance(model, str) or not is_by_address(model):
         if given is not None:
             raise InvalidInput(
-                "--header, --concurrency, --cache and --price are for a model behind an address, "
-                "such as mlflow:http://127.0.0.1:5001; leave them out"
+                "--header, --concurrency, --cache, --timeout and --price are for a model behind an "
+                "address, such as mlflow:http://127.0.0.1:5001; leave them out"
             )
         return None
     check_queries(max_queries)
@@ -64,7 +68,22 @@ def settle_remote(
         out.parent.mkdir(parents=True, exist_ok=True)
         cache = out.with_name(out.name + _ENDING)
     run = "" if out is None else str(out)
-    return replace(remote, max_queries=max_queries, cache=cache, run=run, resume=resume)
+    return replace(remote, max_queries=max_queries, cache=cache, run=run, resume=resume, look=look)
+
+
+@contextmanager
+def in_time(model: Any) -> Iterator[None]:
+    """A block before anything is measured; Unreachable where the run's time ends in it."""
+    try:
+        yield
+    except OutOfQueries:
+        raise
+    except OutOfTime:
+        host = model.exchange.shape.host if isinstance(model, RemoteModel) else destination(model)
+        raise Unreachable(
+            f"the time was over before {host or 'the model'} had answered enough to measure "
+            "anything; allow more seconds, or find out why its answers take so long"
+        ) from None
 
 
 def check_queries(max_queries: int | None) -> None:

@@ -143,7 +143,12 @@ def gate(
         redact=redact,
         trust_pickle=trust_pickle,
         trust=trust,
-        remote=settle_remote(model, remote, max_queries=max_queries),
+        remote=settle_remote(
+            model,
+            remote,
+            max_queries=max_queries,
+            look=watch.check_time if watch.limited else None,
+        ),
         table_name=table_name,
         beside=beside,
         clock=clock,

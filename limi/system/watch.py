@@ -212,6 +212,12 @@ class Watch:
             self.ran_out = True
             raise OutOfTime
 
+    def check_time(self) -> None:
+        """OutOfTime where the present phase is over, also in the middle of a question."""
+        if self.left <= 0:
+            self.ran_out = True
+            raise OutOfTime
+
     # -- phases -------------------------------------------------------------------------
 
     def enter(self, phase: str) -> None:

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from rich.console import Console
 import limi as package
 from limi import Remote, audit
 from limi.audits.compare import compare
-from limi.errors import BadModel, InvalidInput
+from limi.errors import BadModel, InvalidInput, Unreachable
 from tests.remote.faults import WAYS, spoiled
 from tests.remote.servers import COLUMNS, App, favorable_chance, people, serving
 
@@ -489,3 +490,44 @@ def test_a_placeholder_that_is_no_column_is_refused_before_anything_is_sent(
     with pytest.raises(InvalidInput, match="placeholder 'agee', which is not a column"):
         audit(f"request:{file}", people(50), **GIVEN)
     assert app.requests == 0
+
+
+@pytest.mark.parametrize("named", [False, True])
+def test_personal_columns_are_sent_only_where_they_are_named(
+    app, address, table, tmp_path, caplog, named
+):
+    columns = [*COLUMNS, "name"]
+    text = TEMPLATE.format(
+        address=address, one="", per="batch", name="people", what="{records}", path="result.*.p"
+    )
+    file = tmp_path / "service.toml"
+    file.write_text(f"columns = {json.dumps(columns)}\n{text}" if named else text)
+    seen = []
+    app.before = lambda method, path, body: seen.append((body, caplog.text))
+    known = table.assign(name=[f"Ada Canary{n}" for n in range(len(table))])
+    few = {**GIVEN, "rate_rows": 10, "max_queries": 200}
+    result = audit(f"request:{file}", known, **few)
+    assert all((b"Canary" in body) is named for body, _ in seen)
+    if not named:
+        assert "'name' holds names" in seen[0][1]
+        assert any("'name' holds names" in note for note in result.summary.notes)
+
+
+def test_a_model_that_refuses_rows_without_a_name_is_not_sent_the_names(app, address, table):
+    app.before = lambda method, path, body: (
+        None if b"name" in body else (400, "text/plain", b"the name is missing")
+    )
+    known = table.assign(name=[f"Ada Canary{n}" for n in range(len(table))])
+    with pytest.raises(BadModel, match="the name is missing"):
+        audit(f"mlflow:{address}", known, **QUERIES)
+    assert not app.asked
+
+
+def test_seconds_hold_for_a_server_that_says_nothing(app, address, table):
+    over = threading.Event()
+    app.before = lambda *request: over.wait(60) and None
+    try:
+        with pytest.raises(Unreachable, match=f"before {address.removeprefix('http://')} had"):
+            audit(f"mlflow:{address}", table, **GIVEN, max_seconds=0.5)
+    finally:
+        over.set()
