@@ -53,10 +53,6 @@ class Registry:
         points = _others(self.package).values()
         return next((point.name for point in points if point.module == module), None)
 
-    def is_own(self, name: str) -> bool:
-        """Does the name stand for a module of limi itself?"""
-        return name in self._own()
-
     def _own(self) -> set[str]:
         return set(_modules(self.package)) - self.apart
 

@@ -84,8 +84,6 @@ def test_a_module_of_the_folder_is_known_by_its_name_and_a_strange_one_is_not():
     assert known.name_of("limi.methods.adf") == "adf"
     assert known.name_of("limi.methods._phases") is None
     assert known.name_of("somewhere.else") is None
-    assert known.is_own("adf")
-    assert not known.is_own("everybody")
 
 
 def test_an_unknown_name_is_helped():

@@ -25,13 +25,8 @@ _HEAD = (
 
 def table(family: str) -> str:
     """The table of a family, one line per metric."""
-    mine = [metric for metric in declared() if metric.family.name == family and _is_own(metric)]
+    mine = [metric for metric in declared() if metric.family.name == family]
     return _HEAD + "".join(map(_line, mine))
-
-
-def _is_own(metric: Metric) -> bool:
-    """Is it limi's own, and not of a package that happens to be installed?"""
-    return metric.measure.__module__.startswith("limi.")
 
 
 def current(text: str) -> str:

@@ -1,18 +1,15 @@
 """Pure functions that read findings and rows; one file per family.
 
-A metric is a function under the decorator `metric`, in a module of this folder or in one that
-another package names in the entry-point group `limi.metrics`. It needs no line anywhere else: every
-run measures it, `limi list metrics` lists it, and every report shows it.
+A metric is a function under the decorator `metric`, in a module of this folder. It needs no line
+anywhere else: every run measures it, `limi list metrics` lists it, and every report shows it.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+import importlib
+import pkgutil
 from functools import cache
-from typing import Any
 
-from limi._registry import Registry
-from limi.errors import InvalidInput, spell
 from limi.metrics._base import (
     EFFECTIVENESS,
     FAMILIES,
@@ -33,6 +30,7 @@ from limi.metrics._rate import Rate, rate_of
 
 __all__ = [
     "EFFECTIVENESS",
+    "FAMILIES",
     "GROUP",
     "INDIVIDUAL",
     "NATURALNESS",
@@ -46,13 +44,11 @@ __all__ = [
     "Part",
     "Rate",
     "declared",
-    "families",
     "metric",
     "names",
     "rate_of",
 ]
 
-_REGISTRY = Registry("limi.metrics", "metric", apart=frozenset({"collect"}))
 _FIRST = ("rates", "individual", "naturalness", "effectiveness")  # before others of their family
 
 
@@ -64,38 +60,21 @@ def names() -> dict[str, str]:
 @cache
 def declared() -> tuple[Metric, ...]:
     """Every metric there is, family by family, in the order in which they are shown."""
-    found = [one for name in sorted(_REGISTRY.names(), key=_place) for one in _metrics(name)]
-    twice = [name for name, n in Counter((m.family.name, m.name) for m in found).items() if n > 1]
-    if twice:
-        raise InvalidInput(
-            f"two metrics are called {spell('.'.join(name) for name in twice)}; give one another "
-            "name, or remove its package"
-        )
-    order = [family.name for family in FAMILIES]
-    strange = [one.family.name for one in found if one.family.name not in order]
-    order += sorted(set(strange))
-    return tuple(sorted(found, key=lambda one: order.index(one.family.name)))
+    found = [one for name in sorted(_modules(), key=_place) for one in _metrics(name)]
+    return tuple(sorted(found, key=lambda one: FAMILIES.index(one.family)))
 
 
-def families() -> tuple[Family, ...]:
-    """Every family that has a metric; those of other packages last."""
-    return tuple(dict.fromkeys(one.family for one in declared()))
+def _modules() -> list[str]:
+    known = (module.name for module in pkgutil.iter_modules(__path__))
+    return [name for name in known if not name.startswith("_") and name != "collect"]
 
 
-def _place(name: str) -> tuple[bool, int, str]:
-    first = _FIRST.index(name) if name in _FIRST else len(_FIRST)
-    return not _REGISTRY.is_own(name), first, name
+def _place(name: str) -> tuple[int, str]:
+    return _FIRST.index(name) if name in _FIRST else len(_FIRST), name
 
 
 def _metrics(name: str) -> list[Metric]:
-    """The metrics that a module declares, or the one that an entry point names."""
-    found: Any = _REGISTRY.get(name)
-    if isinstance(found, Metric):
-        return [found]
-    mine = [one for one in vars(found).values() if isinstance(one, Metric)]
-    mine = [one for one in mine if one.measure.__module__ == found.__name__]
-    if not mine and not _REGISTRY.is_own(name):
-        raise InvalidInput(
-            f"the entry point {name!r} does not name a metric; declare one with limi.metrics.metric"
-        )
-    return mine
+    """The metrics that a module declares."""
+    module = importlib.import_module(f"{__name__}.{name}")
+    found = [one for one in vars(module).values() if isinstance(one, Metric)]
+    return [one for one in found if one.measure.__module__ == module.__name__]

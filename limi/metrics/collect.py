@@ -17,16 +17,15 @@ from typing import Any
 import numpy as np
 
 from limi.decisions import AS_DECIDED, Rule
-from limi.errors import InvalidInput, LimiError
-from limi.metrics import declared, families
+from limi.errors import InvalidInput
+from limi.metrics import declared
 from limi.metrics._base import (
+    FAMILIES,
     GROUP,
     Decided,
     Effort,
     Evidence,
-    Figure,
     Known,
-    Measurement,
     Metric,
     Tree,
     entry_of,
@@ -50,7 +49,6 @@ from limi.metrics.rates import Measured
 from limi.metrics.row_naturalness import Judge, judge_by_distance
 from limi.metrics.severity import expected_affected
 from limi.search.findings import Found
-from limi.system.foreign import at_work, reason
 from limi.table.schema import Column, Schema
 from limi.types import Rows
 
@@ -118,7 +116,7 @@ def take(
         left_out=left_out or {},
         n_found=n_found,
     )
-    tree: Tree = {family.name: {} for family in families()}
+    tree: Tree = {family.name: {} for family in FAMILIES}
     for metric in declared():
         if metric.family != GROUP:
             tree[metric.family.name] |= _entry(metric, evidence)
@@ -130,26 +128,9 @@ def take(
 
 
 def _entry(metric: Metric, given: Any) -> Tree:
-    """What a metric gives, under its name; nothing where there is nothing to measure.
-
-    A metric of another package may fail; that is a metric without a number, and no end of a run.
-    """
-    if metric.measure.__module__.partition(".")[0] == "limi":
-        measured = metric(given)
-    else:
-        measured = _foreign(metric, given)
+    """What a metric gives, under its name; nothing where there is nothing to measure."""
+    measured = metric(given)
     return {} if measured is None else {metric.name: entry_of(measured)}
-
-
-def _foreign(metric: Metric, given: Any) -> Measurement:
-    try:
-        with at_work(lambda error: InvalidInput(f"measuring it raised {reason(error)}")):
-            measured = metric(given)
-            if measured is not None:
-                entry_of(measured)
-            return measured
-    except LimiError as error:
-        return Figure(None, reason=str(error))
 
 
 def drop_derived(tree: Tree) -> Tree:

@@ -185,4 +185,4 @@ def _affected_parts(entry: Tree, family: Tree) -> Iterator[Part]:
 )
 def _measure_affected(evidence: Evidence) -> None:
     """People of a stated volume whose decision would flip (`limi metrics RUN --volume N`)."""
-    # A run knows no volume; `limi.metrics.collect.asked_for` answers who states one later.
+    # A run knows no volume; `limi.metrics.collect.answer_request` answers who states one later.

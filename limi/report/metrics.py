@@ -8,7 +8,7 @@ from string import Formatter
 from typing import Any
 
 from limi.audits.what_if import WhatIf
-from limi.metrics import declared, families
+from limi.metrics import declared
 from limi.metrics._base import (
     EFFECTIVENESS,
     GROUP,
@@ -66,26 +66,22 @@ def sections(tree: Tree) -> list[Section]:
 
     What a metric is called and how it reads is its own declaration; here its numbers are written.
     """
-    known = [*_ORDER, *(family for family in families() if family not in _ORDER)]
     shown: list[Section] = []
-    for family in known:
+    for family in _ORDER:
         if family == GROUP:
             shown.append(_what_if_section(tree.get("what_if", [])))
             shown += [_group(name, entry) for name, entry in tree.get(GROUP.name, {}).items()]
         else:
             lines = list(_lines(family, tree.get(family.name, {})))
             shown.append(Section(family.title, family.words, lines))
-    shown += _unknown_families(tree, {family.name for family in known})
     return [section for section in shown if section.lines]
 
 
 def _lines(family: Family, tree: Tree) -> Iterator[MetricLine]:
     """The lines of one family, or of one column's groups."""
-    known = [metric for metric in declared() if metric.family == family]
-    for metric in known:
-        if metric.name in tree:
+    for metric in declared():
+        if metric.family == family and metric.name in tree:
             yield from lines_of(metric, tree[metric.name], tree)
-    yield from _unknown(tree, {*_GROUP_FACTS, *(metric.name for metric in known)})
 
 
 def lines_of(metric: Metric, entry: Tree, family: Tree) -> Iterator[MetricLine]:
@@ -99,25 +95,6 @@ def lines_of(metric: Metric, entry: Tree, family: Tree) -> Iterator[MetricLine]:
             part.short,
             metric.main,
         )
-
-
-_GROUP_FACTS = {"labels", "population", "privileged", "chosen", "chosen_from", "counts"}
-_GONE = "measured by a package that is not installed here"
-
-
-def _unknown(tree: Tree, known: set[str]) -> Iterator[MetricLine]:
-    """Numbers of metrics that a run had and this limi does not know."""
-    for name in [name for name in tree if name not in known]:
-        entry = tree[name]
-        if isinstance(entry, dict) and "value" in entry:
-            yield MetricLine(name.replace("_", " "), _GONE, _figures(entry, "number", ""))
-
-
-def _unknown_families(tree: Tree, known: set[str]) -> Iterator[Section]:
-    for name in [name for name in tree if name not in {*known, "what_if"}]:
-        if isinstance(tree[name], dict):
-            title = name.replace("_", " ").capitalize()
-            yield Section(title, f"These were {_GONE}.", list(_unknown(tree[name], set())))
 
 
 def _what_if_section(tables: list[Tree]) -> Section:

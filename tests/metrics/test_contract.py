@@ -1,13 +1,106 @@
-"""Every metric passes the suite that limi ships, and the suite notices what is broken."""
+"""What every metric owes, and that these checks notice what is broken."""
+
+import dataclasses
+import json
 
 import numpy as np
 import pytest
 
-from limi.metrics import GROUP, SEVERITY, declared, metric
-from limi.testing.metrics import CHECKS, check
-from limi.testing.problem import make_evidence, make_groups, score
+from limi.metrics import GROUP, SEVERITY, Metric, declared, metric
+from limi.metrics._base import entry_of
+from limi.metrics.group import Groups, Tally
+from limi.report.metrics import lines_of
+from limi.testing.problem import score
+from tests.metrics.evidence import make_evidence, make_groups
 
 READS = {"formula": "a / b", "range": "0 to 1", "better": "lower"}
+RESERVED = {"labels", "population", "privileged", "chosen", "chosen_from", "counts", "column"}
+
+
+def declares_itself(metric):
+    """A reader can make sense of the number without looking at the code."""
+    assert isinstance(metric, Metric), f"{metric!r} is not declared by limi.metrics.metric"
+    assert metric.name.isidentifier(), f"{metric.name!r} is not a name"
+    assert metric.family != GROUP or metric.name not in RESERVED, f"{metric.name} is limi's own"
+    assert metric.line.endswith("."), "the docstring begins with a sentence"
+    assert metric.formula, "formula says how it is computed"
+
+
+def gives_plain_numbers(metric):
+    """What it gives can be written as JSON, and its numbers are finite or have a reason."""
+    measured = metric(take_given(metric))
+    if measured is not None:
+        entry = entry_of(measured)
+        assert json.loads(json.dumps(entry, allow_nan=False)) == entry
+
+
+def the_same_run_the_same_number(metric):
+    """It draws from no other source of chance than `evidence.rng`, and keeps no state."""
+    one, other = (metric(take_given(metric)) for _ in range(2))
+    if one is not None and other is not None:
+        assert entry_of(one) == entry_of(other), "two measurements differ"
+
+
+def evidence_stays_as_it_is(metric):
+    """Measuring writes nothing into what other metrics look at."""
+    if metric.family == GROUP:
+        return
+    given = make_evidence()
+    before = [array.copy() for array in arrays_of(given)]
+    metric(given)
+    for array, was in zip(arrays_of(given), before, strict=True):
+        assert np.array_equal(array, was, equal_nan=array.dtype.kind == "f"), "it was changed"
+
+
+def nothing_found_is_no_error(metric):
+    """A run without findings, or groups without people, have no number or another one."""
+    empty = (
+        Groups(Tally(0, 0), Tally(0, 0), names=("one", "other"))
+        if metric.family == GROUP
+        else make_evidence(findings=False)
+    )
+    measured = metric(empty)
+    if measured is not None:
+        entry_of(measured)
+
+
+def can_be_shown(metric):
+    """Its lines have a name, words, and a number as text."""
+    measured = metric(take_given(metric))
+    if measured is None:
+        return
+    entry = entry_of(measured)
+    around = {metric.name: entry, "column": "x5", "privileged": "1"}
+    for line in lines_of(metric, entry, around):
+        assert line.name, "a line has a name"
+        assert line.aid, "a line says how to read it"
+        assert "{" not in line.aid, f"the words name what the entry lacks: {line.aid}"
+        assert line.value, "a line has a number, or the word none"
+
+
+def take_given(metric):
+    return make_groups() if metric.family == GROUP else make_evidence()
+
+
+def arrays_of(given):
+    found = [getattr(given.found, field.name) for field in dataclasses.fields(given.found)]
+    return [given.table, *found, given.decided.rows, given.decided.favorable, given.decided.labels]
+
+
+CHECKS = (
+    declares_itself,
+    gives_plain_numbers,
+    the_same_run_the_same_number,
+    evidence_stays_as_it_is,
+    nothing_found_is_no_error,
+    can_be_shown,
+)
+
+
+def check(metric):
+    """Run every check on a metric."""
+    for one in CHECKS:
+        one(metric)
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)

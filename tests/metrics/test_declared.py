@@ -8,7 +8,7 @@ import pytest
 
 from limi import metrics
 from limi.errors import InvalidInput
-from limi.metrics import Figure, Rate, collect, rate_of
+from limi.metrics import Figure, Rate, rate_of
 from limi.metrics._base import SEVERITY, Evidence, entry_of, metric
 from limi.report import metrics as shown
 from tests.packages import Package
@@ -119,13 +119,6 @@ def test_a_declaration_that_lacks_something_is_refused_at_once(measure, more, sa
     assert says in str(caught.value)
 
 
-def test_two_metrics_of_one_name_are_refused(monkeypatch):
-    twice = [declare(firm), declare(firm)]
-    monkeypatch.setattr(metrics, "_metrics", lambda name: twice if name == "severity" else [])
-    with pytest.raises(InvalidInput, match=r"two metrics are called severity\.firm"):
-        metrics.declared.__wrapped__()
-
-
 # -- streams ----------------------------------------------------------------------------------
 
 
@@ -204,52 +197,12 @@ def test_several_figures_have_a_line_each(monkeypatch):
     ]
 
 
-def test_numbers_of_a_package_that_is_gone_are_still_shown(monkeypatch):
-    tree = {"severity": {"firm": {"value": 0.5}}, "calibration": {"error": {"value": 0.1}}}
-    told = [(s.title, [(n.name, n.value, n.aid) for n in s.lines]) for s in shown.sections(tree)]
-    gone = "measured by a package that is not installed here"
-    assert told == [
-        ("Severity", [("firm", "0.500", gone)]),
-        ("Calibration", [("error", "0.100", gone)]),
-    ]
+# -- a file of one's own ------------------------------------------------------------------------
 
-
-# -- failures ---------------------------------------------------------------------------------
-
-
-def test_a_metric_of_another_package_that_fails_is_a_metric_without_a_number():
-    def broken(evidence):
-        """Nothing works."""
-        raise ZeroDivisionError("oh no")
-
-    def odd(evidence):
-        """Gives a list."""
-        return [1.0]
-
-    for measure, says in ((broken, "raised ZeroDivisionError: oh no"), (odd, "it returns a list")):
-        entry = collect._entry(declare(measure), None)[measure.__name__]
-        assert entry["value"] is None
-        assert says in entry["reason"]
-
-
-def test_a_metric_of_limi_that_fails_is_an_error():
-    def broken(evidence):
-        """Nothing works."""
-        raise ZeroDivisionError("oh no")
-
-    broken.__module__ = "limi.metrics.severity"
-    with pytest.raises(ZeroDivisionError):
-        collect._entry(declare(broken), None)
-
-
-# -- other people's ---------------------------------------------------------------------------
-
-THEIRS = """
-    \"\"\"Metrics of another package.\"\"\"
-    from limi.metrics import GROUP, SEVERITY, Family, metric, rate_of
+OWN_FILE = """
+    \"\"\"Metrics in a file that somebody adds.\"\"\"
+    from limi.metrics import GROUP, SEVERITY, metric, rate_of
     from limi.metrics.severity import margin
-
-    CALIBRATION = Family("calibration", "Calibration", "Do scores mean what they say?")
 
 
     @metric(
@@ -279,13 +232,6 @@ THEIRS = """
         if not mine.favorable or not others.rows:
             return None
         return (others.favorable / others.rows) / (mine.favorable / mine.rows)
-
-
-    @metric(CALIBRATION, formula="1 / 0", range="0 to 1", better="lower")
-    def broken_score(evidence):
-        \"\"\"A metric that cannot be measured.\"\"\"
-        print("on my way")
-        return 1 / 0
 """
 TABLE = "age,sex,ok\n" + "".join(
     f"{20 + i % 50},{'FM'[i % 2]},{'yes' if (i * 7) % 10 > 4 else 'no'}\n" for i in range(120)
@@ -294,94 +240,6 @@ MODEL = """
 def approve(frame):
     return 0.2 + 0.6 * ((frame["age"] + 12 * (frame["sex"] == "M")) > 50)
 """
-
-
-@pytest.fixture(scope="module")
-def theirs(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("theirs")
-    (folder / "people.csv").write_text(TABLE)
-    (folder / "model.py").write_text(MODEL)
-    points = {"limi.metrics": {"others": "others_metrics"}}
-    return folder, Package(folder / "site", {"others_metrics": THEIRS}, points)
-
-
-TEST = (
-    *("test", "people.csv", "--target", "ok", "--favorable", "yes", "--protected", "sex"),
-    *("--model", "python:model.py:approve", "--max-rows", "300", "--rate-rows", "200"),
-    *("--out", "run", "--json"),
-)
-
-
-@pytest.fixture(scope="module")
-def said(theirs):
-    """What limi says where the package is installed: to a test, and to what is asked of its run."""
-    folder, package = theirs
-    commands = {
-        "test": TEST,
-        "list": ("list", "metrics", "--json"),
-        "report": ("report", "run", "--full"),
-        "metrics": ("metrics", "run"),
-        "F": ("metrics", "run", "--privileged", "sex=F", "--json"),
-        "M": ("metrics", "run", "--privileged", "sex=M", "--json"),
-    }
-    done = package.limi_several(*commands.values(), cwd=folder)
-    return dict(zip(commands, done, strict=True))
-
-
-def test_metrics_of_another_package_are_in_the_json_of_a_test(said):
-    tested = said["test"]
-    told = json.loads(tested.stdout)["metrics"]
-    firm_flips = told["severity"]["firm_flips"]
-    assert 0 <= firm_flips["low"] <= firm_flips["value"] <= firm_flips["high"] <= 1
-    assert told["group"]["sex"]["disparate_impact"]["value"] > 0
-    broken = told["calibration"]["broken_score"]
-    assert broken == {
-        "value": None,
-        "reason": "measuring it raised ZeroDivisionError: division by zero",
-    }
-    assert "on my way" in tested.stderr
-
-
-def test_they_are_listed(said):
-    listed = json.loads(said["list"].stdout)
-    assert listed["severity.firm_flips"].startswith("Share of findings in which both")
-    assert listed["group.disparate_impact"]
-    assert list(listed)[-1] == "calibration.broken_score"
-
-
-def test_they_are_shown_in_the_terminal_and_on_the_page(theirs, said):
-    folder, _ = theirs
-    assert said["test"].returncode == 0, said["test"].stderr
-    text = said["report"].stdout
-    page = (folder / "run" / "report.html").read_text(encoding="utf-8")
-    for told in (text, page):
-        assert "firm flips" in told
-        assert "[bold]firm[/bold]" in told  # words are words
-        assert "disparate impact" in told
-        assert "broken score" in told
-    assert "Calibration" in page
-    assert "Do scores mean what they say?" in page
-    every = said["metrics"].stdout
-    assert "Calibration" in every
-    assert "0 to 100 %, lower is better" in every
-
-
-def test_a_group_metric_follows_the_group_that_a_user_names(said):
-    impact = {
-        sex: json.loads(said[sex].stdout)["group"]["sex"]["disparate_impact"]["value"]
-        for sex in "FM"
-    }
-    assert impact["F"] == pytest.approx(1 / impact["M"], rel=1e-4)
-    assert impact["F"] > 1
-
-
-def test_without_the_package_the_run_can_still_be_read(theirs, said):
-    from limi.audits.run_folder import read_summary
-
-    folder, _ = theirs
-    told = shown.sections(read_summary(folder / "run").metrics)
-    lines = {line.name: line for section in told for line in section.lines}
-    assert lines["firm flips"].aid == "measured by a package that is not installed here"
 
 
 IN_THE_FOLDER = """
@@ -412,41 +270,12 @@ print(json.dumps({
 """
 
 
-def test_a_file_in_the_folder_is_enough(theirs, tmp_path):
-    folder, _ = theirs
-    Package(tmp_path, {"own": THEIRS.partition("@metric(CALIBRATION")[0]}, {})
-    done = Package(tmp_path / "site", {}, {}).run("-c", IN_THE_FOLDER, str(tmp_path), cwd=folder)
+def test_a_file_in_the_folder_is_enough(tmp_path):
+    (tmp_path / "people.csv").write_text(TABLE)
+    (tmp_path / "model.py").write_text(MODEL)
+    Package(tmp_path / "folder", {"own": OWN_FILE}, {})
+    package = Package(tmp_path / "site", {}, {})
+    done = package.run("-c", IN_THE_FOLDER, str(tmp_path / "folder"), cwd=tmp_path)
     told = json.loads(done.stdout or "{}")
     assert told.pop("measured", None) is not None, done.stderr
     assert told == {"listed": True, "text": True, "page": True}
-
-
-def test_a_package_whose_metrics_cannot_be_loaded_stops_a_test_before_it_begins(tmp_path):
-    (tmp_path / "people.csv").write_text(TABLE)
-    (tmp_path / "model.py").write_text(MODEL)
-    points = {"limi.metrics": {"others": "others_metrics"}}
-    package = Package(tmp_path / "site", {"others_metrics": "1 / 0"}, points)
-    done = package.limi(
-        *("test", "people.csv", "--target", "ok", "--favorable", "yes", "--protected", "sex"),
-        *("--model", "python:model.py:approve", "--max-rows", "300", "--out", "run"),
-        cwd=tmp_path,
-    )
-    assert done.returncode == 2
-    assert "the metric 'others' of the package others cannot be loaded" in done.stderr
-    assert not (tmp_path / "run").exists()
-
-
-def test_an_entry_point_without_a_metric_is_explained(tmp_path):
-    points = {"limi.metrics": {"others": "others_metrics"}}
-    package = Package(tmp_path, {"others_metrics": "firm = 1"}, points)
-    done = package.limi("list", "metrics")
-    assert done.returncode == 2
-    assert "the entry point 'others' does not name a metric; declare one with" in done.stderr
-
-
-def test_an_entry_point_may_name_one_metric_of_a_module(tmp_path):
-    points = {"limi.metrics": {"firm": "others_metrics:firm_flips"}}
-    package = Package(tmp_path, {"others_metrics": THEIRS}, points)
-    listed = json.loads(package.limi("list", "metrics", "--json").stdout)
-    assert "severity.firm_flips" in listed
-    assert "group.disparate_impact" not in listed
