@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import limi as package
-from limi.errors import FailedWrite, InvalidInput
+from limi.errors import FailedWrite
 from limi.integrations import mlflow as integration
 from tests.changes.small import by_sex, people
 
@@ -56,16 +56,6 @@ def run(tmp_path_factory):
         **OPTIONS,
     )
     return result, folder
-
-
-@pytest.fixture(scope="module")
-def estimator():
-    """A classifier that decides by sex alone, so that everybody flips."""
-    from sklearn.linear_model import LogisticRegression
-
-    frame = people()
-    told = frame.assign(sex=(frame["sex"] == "m").astype(int))[["age", "sex"]]
-    return LogisticRegression(C=1e6).fit(told, frame["sex"] == "m"), told.assign(ok=frame["ok"])
 
 
 def artifact(store, run_id, name):
@@ -120,129 +110,6 @@ def test_a_store_that_takes_nothing_is_one_sentence(store, run, monkeypatch):
     ):
         integration.log_result(run[0])
     assert mlflow.active_run() is None
-
-
-def thresholds(**more):
-    from mlflow.models import MetricThreshold
-
-    return {"real_rate": MetricThreshold(greater_is_better=False, **more)}
-
-
-@pytest.fixture(scope="module")
-def logged_models(store, estimator):
-    """The same model in MLflow as data, and as a pickle."""
-    import mlflow.sklearn
-
-    fitted, _ = estimator
-    with mlflow.start_run():
-        return {
-            way: mlflow.sklearn.log_model(
-                fitted,
-                name=f"model-{way}",
-                serialization_format=way,
-                pip_requirements=["scikit-learn"],  # else it asks pip
-            ).model_uri
-            for way in ("skops", "cloudpickle")
-        }
-
-
-def ask(uri, estimator, wanted, **more):
-    options = {"protected": ["sex"], "generator": None} | more
-    return integration.validate(
-        uri, estimator[1].drop(columns="ok"), validation_thresholds=wanted, **options
-    )
-
-
-def test_a_model_over_its_threshold_fails_validation_by_mlflow_s_own_error(
-    store, estimator, logged_models
-):
-    from mlflow.models.evaluation.validation import ModelValidationFailedException
-
-    with pytest.raises(ModelValidationFailedException, match="real_rate <= 1"):
-        ask(logged_models["skops"], estimator, thresholds(threshold=0.01))
-    (last,) = store.search_runs(
-        [store.get_experiment_by_name("fairness").experiment_id],
-        max_results=1,
-        order_by=["attributes.start_time DESC"],
-    )
-    assert last.data.tags["limi.gate"] == "fail"
-
-
-def test_a_model_that_runs_code_is_opened_for_those_who_trust_it(store, estimator, logged_models):
-    wanted = thresholds(threshold=0.999)
-    with pytest.raises(InvalidInput, match=r"runs code when it is opened.*trust_pickle=True"):
-        ask(logged_models["cloudpickle"], estimator, wanted)
-    answer = ask(
-        logged_models["cloudpickle"],
-        estimator,
-        wanted,
-        trust_pickle=True,
-        inconclusive="pass",
-        max_queries=400,
-        log=False,
-    )
-    assert answer.rules[0].estimate.hits == answer.rules[0].estimate.n
-
-
-def test_there_is_no_part_of_a_rate_that_is_zero(tmp_path):
-    options = OPTIONS | {"output": "score", "method": "real", "rate_rows": 50}
-    package.audit(by_sex(0), people(60), out=tmp_path / "run", **options)
-    with pytest.raises(InvalidInput, match=r"the baseline's rate is 0, .* threshold= instead"):
-        integration._rules(thresholds(min_relative_change=0.5), tmp_path / "run")
-
-
-def test_changes_are_asked_of_a_baseline(run):
-    _, folder = run
-    rate = run[0].rates["real"].estimate
-    (rule,) = integration._rules(thresholds(min_absolute_change=0.05), folder)
-    assert rule == "real_rate better than baseline by 5.0000000000 points"
-    (rule,) = integration._rules(thresholds(min_relative_change=0.5), folder)
-    assert float(rule.split()[-2]) == pytest.approx(50 * rate)
-    with pytest.raises(InvalidInput, match="no baseline"):
-        integration._rules(thresholds(min_relative_change=0.5), None)
-    answer = package.gate(
-        by_sex(0),
-        people(),
-        ["real_rate better than baseline by 5 points"],
-        baseline=folder,
-        output="score",
-        **OPTIONS,
-    )
-    assert answer.answer == "pass"
-    worse = package.gate(
-        by_sex(20),
-        people(),
-        ["real_rate better than baseline by 20 points"],
-        baseline=folder,
-        output="score",
-        **OPTIONS,
-    )
-    assert worse.answer == "fail"
-
-
-@pytest.mark.parametrize(
-    ("wanted", "says"),
-    [
-        ({"real_rate": 0.1}, r"give mlflow.models.MetricThreshold"),
-        ({"accuracy": None}, r"give mlflow.models.MetricThreshold"),
-    ],
-)
-def test_thresholds_of_another_kind_are_refused(wanted, says):
-    with pytest.raises(InvalidInput, match=says):
-        integration.validate("models:/x/1", people(), protected="sex", validation_thresholds=wanted)
-
-
-def test_metrics_are_better_when_they_are_lower(store):
-    from mlflow.models import MetricThreshold
-
-    wanted = {"real_rate": MetricThreshold(threshold=0.01, greater_is_better=True)}
-    with pytest.raises(InvalidInput, match="set greater_is_better=False"):
-        integration.validate("models:/x/1", people(), protected="sex", validation_thresholds=wanted)
-
-
-def test_a_model_that_is_not_there_is_one_sentence(store, estimator):
-    with pytest.raises(InvalidInput, match="cannot be loaded from MLflow"):
-        ask("models:/gone/1", estimator, thresholds(threshold=0.5))
 
 
 def test_commands_log_where_it_is_wished(store, limi, tmp_path, monkeypatch):
