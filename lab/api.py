@@ -9,7 +9,6 @@ from __future__ import annotations
 from lab.bench_page import bench_figures, bench_page
 from lab.cells import Cell, expand
 from lab.extend import collect_bench, extend, load_bench
-from lab.figures import figure
 from lab.files import SCALES, Study, load, names, shipped_results
 from lab.formats import StudyTable, render
 from lab.page import check_pages, figures, pages
@@ -37,7 +36,6 @@ __all__ = [
     "collect_bench",
     "expand",
     "extend",
-    "figure",
     "figures",
     "keep",
     "load",

@@ -8,7 +8,6 @@ from lab.cells import expand
 from lab.conditions import describe_machines
 from lab.formats import StudyTable, note, render
 from lab.outdated import describe_outdated, find_outdated
-from lab.rank_figure import draw_ranks
 from lab.results import DONE, UNABLE
 from lab.standings import MEASURES, Standings
 from lab.targets.ranks import Ranks
@@ -61,6 +60,8 @@ def bench_page(standings: Standings) -> str:
 
 def bench_figures(standings: Standings) -> dict[str, str]:
     """The diagrams that the page shows, by file name."""
+    from lab.figures import draw_ranks  # late, because it brings matplotlib
+
     return {file: draw_ranks(ranks, title) for file, (title, ranks) in _diagrams(standings).items()}
 
 

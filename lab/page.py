@@ -19,7 +19,6 @@ from lab.claims import (
 )
 from lab.conditions import briefly
 from lab.derived import Speeds, complete, read_speeds
-from lab.figures import curves, figure
 from lab.files import SCALES, Study, load, load_overview, names, shipped_results
 from lab.formats import note, render
 from lab.outdated import OLDER, find_older, find_outdated, take_marks
@@ -304,23 +303,28 @@ def _holds(judged: Sequence[Judged], place: str, *, with_paper: bool, brief: boo
 
 def figures(folder: Path) -> dict[str, str]:
     """The figures that the page shows, by file name."""
+    from lab.figures import curves, figure  # late, because it brings matplotlib
+
     return {
-        name: svg
+        name: (curves if name.endswith("-curves.svg") else figure)(study, results)
         for study, kept in _keep_all(folder)
         for results in kept
-        for name, (_, svg) in _drawn(study, results).items()
+        for name in _titles(study, results)
     }
 
 
-def _drawn(study: Study, results: Results) -> dict[str, tuple[str, str]]:
-    """Title and picture of each figure of a study's page, by file name."""
-    if not any(outcome.status == DONE for outcome in results.outcomes.values()):
+def _titles(study: Study, results: Results) -> dict[str, str]:
+    """The title of each figure of a study's page, by file name."""
+    if not results.done:
         return {}
-    drawn = {f"{study.name}-{results.scale}.svg": (study.title, figure(study, results))}
-    if study.figure.get("curves") and (picture := curves(study, results)):
-        title = f"{study.title}: findings against rows and queries"
-        drawn[f"{study.name}-{results.scale}-curves.svg"] = (title, picture)
-    return drawn
+    titles = {f"{study.name}-{results.scale}.svg": study.title}
+    given = study.figure.get("curves")
+    drawn = given.get("variants") if isinstance(given, Mapping) else None
+    kept = {outcome.variant for outcome in results.done if outcome.measures.get("curve")}
+    if given and kept & set(drawn or kept):
+        name = f"{study.name}-{results.scale}-curves.svg"
+        titles[name] = f"{study.title}: findings against rows and queries"
+    return titles
 
 
 def _keep(study: Study, folder: Path, speeds: Speeds) -> list[Results]:
@@ -410,8 +414,8 @@ def _leads(study: Study) -> bool:
 
 
 def _link_figures(study: Study, results: Results) -> list[str]:
-    drawn = _drawn(study, results).items()
-    return [f"![{title}](../figures/{name})" for name, (title, _) in drawn]
+    titles = _titles(study, results).items()
+    return [f"![{title}](../figures/{name})" for name, title in titles]
 
 
 def _source(study: Study) -> str:

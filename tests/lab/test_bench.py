@@ -6,7 +6,7 @@ import numpy as np
 
 from lab.api import Results, Standings, expand, load_bench
 from lab.bench import _Noting
-from lab.rank_figure import draw_ranks
+from lab.figures import draw_ranks
 from lab.results import Outcome
 from lab.targets import RECIPES
 from limi.methods.natural import Natural

@@ -35,9 +35,7 @@ def digests_of_pages():
     standings = Standings(bench, studies.read(bench, "small", RESULTS))
     made = {
         **studies.pages(RESULTS),
-        **{f"figures/{name}": svg for name, svg in studies.figures(RESULTS).items()},
         "bench-results.md": studies.bench_page(standings),
-        **{f"figures/{name}": svg for name, svg in studies.bench_figures(standings).items()},
     }
     return {name: _sha256(text) for name, text in sorted(made.items())}
 
