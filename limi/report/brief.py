@@ -15,10 +15,9 @@ from limi.report import favored, outcomes, wording
 from limi.report.next_steps import next_step
 from limi.system import words
 
-__all__ = ["MOST_LINES", "NARROWEST", "print_brief", "render_brief"]
+__all__ = ["MOST_LINES", "print_brief", "render_brief"]
 
 MOST_LINES = 38  # with the two lines that a command adds, forty
-NARROWEST = 60
 _KEPT = 7  # lines for what to do next
 _MOST_NOTES = 4
 _MORE = "..."

@@ -10,7 +10,7 @@ from limi.metrics.group_lines import GroupLine
 from limi.report import wording
 from limi.system import words
 
-__all__ = ["HEADINGS", "GroupTable", "tables"]
+__all__ = ["HEADINGS", "TOO_FEW", "GroupTable", "tables"]
 
 HEADINGS = (
     ("selection rate", "selection rate"),

@@ -15,7 +15,8 @@ from limi.audits.record import Bookmark
 from limi.audits.summary import Example, Summary
 from limi.errors import spell
 from limi.metrics.individual import Rate
-from limi.report import favored, metrics, outcomes, twins, wording
+from limi.report import favored, groups, lead, metrics, outcomes, twins, wording
+from limi.report.next_steps import next_step
 from limi.system import words
 
 __all__ = ["print_bookmarks", "print_metrics", "print_summary", "render"]
@@ -58,10 +59,12 @@ def print_bookmarks(marks: Sequence[Bookmark], console: Console) -> None:
 def _print(summary: Summary, console: Console) -> None:
     console.print(_headline(summary))
     for title, blocks in (
+        ("In short", _lead(summary)),
         ("How often decisions flip", _rates(summary)),
         (twins.title(summary), _twins(summary)),
         ("Who is favored", _tell_favored(summary)),
         ("What becomes of people", _tell_outcomes(summary)),
+        ("Groups as they are", _groups(summary)),
         ("Where it happens", () if summary.blind else _places(summary)),
         ("What the search found", _find(summary)),
         ("Severe and natural findings", _findings(summary)),
@@ -81,6 +84,35 @@ def _print(summary: Summary, console: Console) -> None:
         console.print(Text("How to repeat", style="bold"))
         # A line that is not broken can be copied.
         console.print(Text(f"  {wording.clean(summary.command)}"), soft_wrap=True)
+    step = next_step(summary)
+    console.print()
+    console.print(Text("Next", style="bold"))
+    console.print(Padding.indent(_text(step.words), 2))
+    if step.command:
+        console.print(Text(f"  {wording.clean(step.command)}"), soft_wrap=True)
+
+
+def _lead(summary: Summary) -> Iterator[RenderableType]:
+    lines = lead.tell(summary).lines
+    if lines:
+        yield _facts([(name.lower(), told) for name, told in lines])
+
+
+def _groups(summary: Summary) -> Iterator[RenderableType]:
+    """Every group by itself, with its rates and their intervals."""
+    for table in groups.tables(summary):
+        for group, n, cells in table.lines:
+            told = ", ".join(
+                f"{heading} {' '.join(filter(None, (figure, interval and f'({interval})', mark)))}"
+                for (heading, _), (figure, interval, mark) in zip(table.columns, cells, strict=True)
+            )
+            yield Text.assemble(
+                (wording.clean(f"{table.title} {group}"), "bold"),
+                wording.clean(f" (n = {n}): {told}."),
+                overflow="fold",
+            )
+        if table.unsaid:
+            yield _text(f"{words.count(len(table.unsaid))} more, {groups.TOO_FEW}", "dim")
 
 
 def _headline(summary: Summary) -> Text:

@@ -4,7 +4,7 @@ import dataclasses
 
 from limi.metrics._rate import Rate
 from limi.metrics.group_lines import GroupLine
-from limi.report import groups, html
+from limi.report import groups, html, text
 from tests.report.fixtures import SUMMARIES
 
 RATE = Rate(0.4, 0.31, 0.49, 120)
@@ -29,3 +29,6 @@ def test_many_small_groups_are_folded_away_with_their_counts():
     page = " ".join(html.render(summary(40)).split())
     assert "40 more groups, with fewer than 30 rows each" in page
     assert "<bdi>land 39</bdi> (40)" in page
+    told = " ".join(text.render(summary(40)).split())
+    assert "land home (n = 120): selection rate 40.0 % (31.0 to 49.0), accuracy 40.0 %" in told
+    assert "40 more, too few to say" in told

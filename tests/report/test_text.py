@@ -8,7 +8,8 @@ import pytest
 from rich.console import Console
 
 from limi.metrics.individual import rate_of
-from limi.report import text, wording
+from limi.report import lead, text, wording
+from limi.report.next_steps import next_step
 from tests.report.fixtures import (
     ATTACKED,
     FEW,
@@ -78,7 +79,16 @@ def test_the_sections_of_a_small_run():
     ) in shown
     assert "decision income: >50K (favorable) or <=50K" in flat(shown)
     assert "not a certificate of fairness" in flat(shown)
-    assert shown.endswith(f"How to repeat\n  {SEX.command}\n")
+    assert f"How to repeat\n  {SEX.command}\n" in shown
+
+
+def test_the_whole_report_has_what_the_short_one_and_the_page_have():
+    told = flat(text.render(dataclasses.replace(MANY, volume=50_000, real_people=3)))
+    for _, words in lead.tell(dataclasses.replace(MANY, volume=50_000, real_people=3)).lines:
+        assert flat(wording.clean(words)) in told
+    step = next_step(MANY)
+    assert step.words in told
+    assert wording.clean(step.command) in told
 
 
 def test_three_findings_are_shown():
@@ -161,8 +171,9 @@ def test_a_side_names_only_what_changed():
 @pytest.mark.parametrize("width", [80, 100])
 def test_no_line_is_wider_than_the_terminal_but_the_command(name, width):
     summary = SUMMARIES[name]
+    commands = {f"  {summary.command}", f"  {next_step(summary).command}"}
     lines = text.render(summary, width).splitlines()
-    assert max(len(line) for line in lines if line != f"  {summary.command}") <= width
+    assert max(len(line) for line in lines if line not in commands) <= width
 
 
 @pytest.mark.parametrize("name", sorted(set(SUMMARIES) - {"attacked"}))
