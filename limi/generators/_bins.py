@@ -46,10 +46,7 @@ class Bins:
     def check(self, column: Column) -> None:
         """ValueError where bins from a file are none of this column, or do not hold together."""
         name = repr(column.name)[:80]
-        low, high = (
-            (column.low, column.high) if column.kind == "numerical" else (0, column.size - 1)
-        )
-        step = column.step if column.kind == "numerical" else 1.0
+        low, high, step = column.first, column.last, column.spacing
         values, runs = self.values, len(self.starts) - 1
         require(len(values) == len(self.counts), f"the values of {name} and their counts differ")
         require(

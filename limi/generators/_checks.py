@@ -30,7 +30,7 @@ def require_rows(rows: Rows, schema: Schema) -> Rows:
                 f"column {column.name!r} has {int(missing.sum())} missing cells where the schema "
                 "allows none; set missing = true for it, or fill them"
             )
-        low, high, step = schema.low[position], schema.high[position], schema.step[position]
+        low, high, step = column.first, column.last, column.spacing
         if np.isinf(cells).any():
             raise BadTable(
                 f"column {column.name!r} holds {int(np.isinf(cells).sum())} infinite values; "

@@ -29,10 +29,8 @@ def cell_at(shares: NDArray[np.float64], column: Column) -> _Cells:
     code = np.floor(turns)
     if column.size == 0:
         cells = column.low + (turns - code) * (column.high - column.low)
-    elif column.kind != "numerical":
-        cells = code
     else:
-        cells = np.round(column.low + code * column.step, column.decimals)
+        cells = column.codes_at(code)
     return np.where(code < (column.size or 1), cells, np.nan)
 
 
@@ -43,8 +41,7 @@ def share_of(cells: _Cells, draws: NDArray[np.float64], column: Column) -> NDArr
         width = column.high - column.low
         turns = np.clip((cells - column.low) / width, _END, 1 - _END) if width else inside
     else:
-        low, step = (column.low, column.step) if column.kind == "numerical" else (0.0, 1.0)
-        turns = np.rint((cells - low) / step) + inside
+        turns = np.rint((cells - column.first) / column.spacing) + inside
     turns = np.where(np.isnan(cells), (column.size or 1) + inside, turns)
     return np.minimum(turns / _size(column), HIGHEST)
 

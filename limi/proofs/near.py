@@ -113,7 +113,7 @@ def _read_reach(column: Column, value: Any) -> float:
             f"near says {column.name}={value}, and the values of {column.name!r} have no order; "
             f"write {column.name}=any"
         )
-    whole = column.high - column.low if column.kind == "numerical" else column.size - 1.0
+    whole = column.last - column.first
     if wide > whole:
         raise InvalidInput(
             f"near says {column.name}={value}, which is wider than the whole range of the column "
@@ -121,16 +121,15 @@ def _read_reach(column: Column, value: Any) -> float:
         )
     whole_steps = _whole_steps(column, wide)
     if wide > 0 == whole_steps:
-        step = column.step if column.kind == "numerical" else 1.0
         raise InvalidInput(
             f"near says {column.name}={value}, which is less than a step of the column, so that it "
-            f"would not move; write {step:g} or more, or leave it out"
+            f"would not move; write {column.spacing:g} or more, or leave it out"
         )
     return whole_steps
 
 
 def _whole_steps(column: Column, wide: float) -> float:
-    step = column.step if column.kind == "numerical" else 1.0
+    step = column.spacing
     return math.floor(wide / step + 1e-9) * step if step else wide
 
 

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from limi.table._axes import is_evident
 from limi.table._rule_syntax import quote_name
 from limi.table.rules import Derived
-from limi.table.schema import Column, Schema
-from limi.types import Index, Rows, Value
+from limi.table.schema import Schema
+from limi.types import Index, Rows
 
 __all__ = ["find_derived"]
 
@@ -126,7 +126,7 @@ def _write(schema: Schema, a: int, b: int, source: _Coded, column: _Coded) -> De
     one, other = schema.columns[a], schema.columns[b]
     if one.missing and not other.missing:
         return None
-    values = [_value(other, code) for code in results]
+    values = [other.value(code) for code in results]
     if one.kind == "numerical":
         turns = np.flatnonzero(results[1:] != results[:-1]) + 1
         if len(turns) <= _MOST_STEPS and len(turns) + 1 < len(keys):
@@ -138,11 +138,5 @@ def _write(schema: Schema, a: int, b: int, source: _Coded, column: _Coded) -> De
             )
     if len(keys) < one.size or not 0 < one.size <= _MOST_LISTED:
         return None
-    lookup = tuple(((_value(one, key),), value) for key, value in zip(keys, values, strict=True))
+    lookup = tuple(((one.value(key),), value) for key, value in zip(keys, values, strict=True))
     return Derived(column=other.name, sources=(one.name,), lookup=lookup)
-
-
-def _value(column: Column, code: float) -> Value:
-    if column.kind != "numerical":
-        return column.levels[int(code)]
-    return int(code) if code % 1 == 0 else float(code)

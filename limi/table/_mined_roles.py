@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from limi.table._axes import LEAST_EXPECTED, MOST_BROKEN, MOST_OF_EXPECTED, Axis, count_pairs
 from limi.table.rules import Role
-from limi.table.schema import Column, Schema
+from limi.table.schema import Schema
 from limi.types import Mask, Value
 
 __all__ = ["FoundRole", "find_roles"]
@@ -173,7 +173,4 @@ def _value(axis: Axis, cell: int) -> Value:
     code = axis.meanings[cell]
     if not isinstance(code, float):
         raise TypeError("a missing value has no role")
-    column: Column = axis.column
-    if column.kind != "numerical":
-        return column.levels[int(code)]
-    return int(code) if code % 1 == 0 else code
+    return axis.column.value(code)

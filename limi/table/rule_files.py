@@ -198,8 +198,7 @@ def _value(value: Any, where: str) -> Value:
 
 def _value_of(column: Column, told: Value) -> Value:
     """What a column calls a value: keys of TOML are text, whatever they name."""
-    code = column.code(told)
-    return _number(code) if column.kind == "numerical" else column.levels[int(code)]
+    return column.value(column.code(told))
 
 
 def _is_number(value: object) -> bool:

@@ -112,6 +112,43 @@ class Column:
             return len(self.levels)
         return round((self.high - self.low) / self.step) + 1 if self.step else 0
 
+    @property
+    def is_number(self) -> bool:
+        """Do codes stand for themselves, instead of being places among levels?"""
+        return self.kind == "numerical"
+
+    @property
+    def first(self) -> float:
+        """Smallest code."""
+        return self.low if self.is_number else 0.0
+
+    @property
+    def last(self) -> float:
+        """Largest code."""
+        return self.high if self.is_number else len(self.levels) - 1.0
+
+    @property
+    def spacing(self) -> float:
+        """Distance between neighbouring codes; 0 for real numbers."""
+        return self.step if self.is_number else 1.0
+
+    def value(self, code: float) -> Value:
+        """What a code stands for in the table: a number, whole where it is, or a level."""
+        if not self.is_number:
+            return self.levels[int(code)]
+        return int(code) if code % 1 == 0 else float(code)
+
+    def codes_at(self, places: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The codes at these places of the grid, counted from the first."""
+        return np.round(self.first + places * self.spacing, self.decimals)
+
+    def fits(self, codes: NDArray[np.float64]) -> Mask:
+        """Which codes the column may hold."""
+        there = (codes >= self.first) & (codes <= self.last)
+        if self.spacing:
+            there &= ~off_steps(codes, self.first, self.spacing)
+        return there | np.isnan(codes) if self.missing else there
+
     @cached_property
     def decimals(self) -> int:
         """Digits behind the point that a value of the grid may have."""
@@ -304,17 +341,17 @@ class Schema:
     @cached_property
     def low(self) -> NDArray[np.float64]:
         """Smallest code of each column."""
-        return np.array([c.low if c.kind == "numerical" else 0.0 for c in self.columns])
+        return np.array([c.first for c in self.columns])
 
     @cached_property
     def high(self) -> NDArray[np.float64]:
         """Largest code of each column."""
-        return np.array([c.high if c.kind == "numerical" else c.size - 1.0 for c in self.columns])
+        return np.array([c.last for c in self.columns])
 
     @cached_property
     def step(self) -> NDArray[np.float64]:
         """Distance between neighbouring codes; 0 for real-valued columns."""
-        return np.array([c.step if c.kind == "numerical" else 1.0 for c in self.columns])
+        return np.array([c.spacing for c in self.columns])
 
     @cached_property
     def sizes(self) -> NDArray[np.int64]:
@@ -329,7 +366,7 @@ class Schema:
     @cached_property
     def is_numerical(self) -> Mask:
         """Which columns are numerical."""
-        return np.array([c.kind == "numerical" for c in self.columns])
+        return np.array([c.is_number for c in self.columns])
 
     # -- protected columns --------------------------------------------------------------
 

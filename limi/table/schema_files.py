@@ -19,7 +19,6 @@ from limi.table.mining import Mined
 from limi.table.rule_files import SECTIONS, dump_rules, read_rules
 from limi.table.rules import Rules
 from limi.table.schema import Column, Kind, Schema
-from limi.types import Value
 
 __all__ = ["dump", "load", "parse", "read_for"]
 
@@ -57,11 +56,7 @@ def dump(
         lines += ["", "[protected]"]
         for name, codes in zip(schema.protected, schema.protected_codes, strict=True):
             column = schema[name]
-            values: list[Value] = [
-                _number(code) if column.kind == "numerical" else column.levels[int(code)]
-                for code in codes
-            ]
-            lines.append(f"{to_toml(name)} = {to_toml(values)}")
+            lines.append(f"{to_toml(name)} = {to_toml([column.value(code) for code in codes])}")
     for column in schema.columns:
         lines += ["", f"[columns.{to_toml(column.name)}]", f"kind = {to_toml(column.kind)}"]
         if column.kind == "numerical":

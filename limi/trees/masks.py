@@ -148,11 +148,11 @@ class _Bins:
         values = np.concatenate([edges, [beyond], [np.nan] * known.missing])
         if not 0 < known.size <= _LOOKED_UP:
             return _Bins(column, values, edges, known.missing)
-        low, step = (known.low, known.step) if known.kind == "numerical" else (0.0, 1.0)
-        grid = low + step * np.arange(known.size)
-        if known.kind == "numerical":
-            grid = np.round(grid, known.decimals)  # as cells are: an edge may be one of them
+        grid = known.codes_at(
+            np.arange(float(known.size))
+        )  # as cells are: an edge may be one of them
         looked_up = np.searchsorted(edges, grid)
+        low, step = known.first, known.spacing
         return _Bins(column, values, edges, known.missing, low, grid[-1], step, looked_up)
 
     def place(self, cells: NDArray[np.float64]) -> Ints:

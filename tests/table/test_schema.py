@@ -90,3 +90,17 @@ def test_thousands_of_columns_cost_a_step_each():
     schema.select([Name(f"c{i}") for i in range(n)])
     check_names([Name(f"c{i}") for i in range(n)])
     assert Name.compared < 20 * n
+
+
+def test_columns_of_every_kind_answer_alike():
+    number = Column(name="x", kind="numerical", low=0.5, high=1.5, step=0.25, missing=True)
+    real = Column(name="r", kind="numerical", low=0, high=2)
+    levels = Column(name="c", kind="categorical", levels=("a", 7, "c"))
+    ends = [(c.first, c.last, c.spacing, c.is_number) for c in (number, real, levels)]
+    assert ends == [(0.5, 1.5, 0.25, True), (0.0, 2.0, 0.0, True), (0.0, 2.0, 1.0, False)]
+    assert number.codes_at(np.arange(5.0)).tolist() == [0.5, 0.75, 1.0, 1.25, 1.5]
+    assert [number.value(1.0), number.value(1.25), levels.value(1.0)] == [1, 1.25, 7]
+    codes = np.array([0.5, 0.6, 1.5, 2.0, np.nan])
+    assert number.fits(codes).tolist() == [True, False, True, False, True]
+    assert real.fits(codes).tolist() == [True, True, True, True, False]
+    assert levels.fits(codes).tolist() == [False, False, False, True, False]
