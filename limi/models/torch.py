@@ -1,4 +1,4 @@
-"""PyTorch modules, live or as `torch:FILE` (torch.export, or TorchScript if trusted)."""
+"""PyTorch modules, live or as `torch:FILE` (torch.export or TorchScript, if trusted)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _on_trial(place: str) -> str:
     return f"{file}?{urlencode(options)}" if options else file
 
 
-# Torch files are programs, whatever is checked of them first, so they are not data alone.
+# Torch files are programs, so they are not data alone.
 OFFERS = ModelOffers(endings=(".pt2", ".pt", ".pth", ".ts"), library="torch", on_trial=_on_trial)
 
 
@@ -116,7 +116,7 @@ def wrap(target: Any, decision: Decision, output: Output | None = None) -> Torch
 def load(place: str, decision: Decision, trust_pickle: bool = False) -> TorchModel:
     """The program of a torch.export file, on the CPU or on `?device=cuda`.
 
-    A TorchScript file runs code while it is read, so it needs `trust_pickle`.
+    Such a file runs code while it is read, so it needs `trust_pickle`.
     """
     file, options = split_options(place, ("output", "device"))
     path = existing(file, "torch", OFFERS.endings)

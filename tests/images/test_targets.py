@@ -44,13 +44,16 @@ def test_a_module_gets_light_from_0_to_1_and_its_logits_are_read(images):
     assert np.allclose(ask(scorer, tensors, "target"), expected(images), atol=1e-4)
 
 
-def test_an_exported_program_is_opened_and_torchscript_is_not(images, tmp_path):
+def test_a_program_is_opened_only_where_it_is_trusted(images, tmp_path):
     batch = torch.export.Dim("batch", min=2)
     program = torch.export.export(
         Net(), (torch.zeros(4, 3, 16, 16),), dynamic_shapes={"light": {0: batch}}
     )
     torch.export.save(program, tmp_path / "net.pt2")
-    scorer = load_scorer(f"torch:{tmp_path / 'net.pt2'}", "target", SHAPE)
+    place = f"torch:{tmp_path / 'net.pt2'}"
+    with pytest.raises(InvalidInput, match="trust"):
+        load_scorer(place, "target", SHAPE)
+    scorer = load_scorer(place, "target", SHAPE, trust_pickle=True)
     assert np.allclose(scorer(images), expected(images), atol=1e-4)
     archive = str(tmp_path / "net.pt")
     with warnings.catch_warnings():

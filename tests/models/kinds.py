@@ -434,7 +434,8 @@ def torch_exported(folder: Path) -> Case:
     dynamic = ({0: torch.export.Dim("n")},)
     program = torch.export.export(module, (torch.zeros(2, 3),), dynamic_shapes=dynamic)
     torch.export.save(program, folder / "model.pt2")
-    return torch_case(f"torch:{folder / 'model.pt2'}")
+    case = torch_case(f"torch:{folder / 'model.pt2'}")
+    return replace(case, given={**BITS, "trust_pickle": True})
 
 
 @kind

@@ -1,8 +1,6 @@
 """PyTorch modules: read in eval mode, left as they were, opened only where harmless."""
 
-import io
 import json
-import pickle
 import warnings
 import zipfile
 from dataclasses import replace
@@ -99,8 +97,8 @@ def test_a_module_that_writes_into_its_input_changes_no_rows():
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 def test_a_file_runs_on_the_device(tmp_path):
     path = export(network(torch.nn.Sigmoid()), tmp_path / "a.pt2")
-    here = models.load(f"torch:{path}").score(MATRIX)
-    there = models.load(f"torch:{path}?device=cuda").score(MATRIX)
+    here = models.load(f"torch:{path}", trust_pickle=True).score(MATRIX)
+    there = models.load(f"torch:{path}?device=cuda", trust_pickle=True).score(MATRIX)
     np.testing.assert_allclose(there, here, atol=1e-5)
     live = network(torch.nn.Sigmoid()).cuda()
     assert models.wrap(live).device.startswith("cuda")
@@ -120,7 +118,10 @@ def test_a_file_runs_on_the_device(tmp_path):
 def test_a_last_sigmoid_is_seen(last, kind, tmp_path):
     module = network(*last)
     assert models.wrap(module).outputs.kind == kind
-    assert models.load(f"torch:{export(module, tmp_path / 'a.pt2')}").outputs.kind == kind
+    assert (
+        models.load(f"torch:{export(module, tmp_path / 'a.pt2')}", trust_pickle=True).outputs.kind
+        == kind
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         torch.jit.script(module).save(tmp_path / "a.pt")
@@ -143,11 +144,11 @@ def test_a_file_is_declared_behind_its_name(tmp_path):
     module = torch.nn.Sequential(network(), torch.nn.Hardsigmoid())
     path = export(module, tmp_path / "a.pt2")
     with pytest.raises(InvalidInput, match=r"\?output=probability"):
-        bound(f"torch:{path}", numbers())
-    scores = scored(f"torch:{path}?output=probability", numbers())
+        bound(f"torch:{path}", numbers(), trust_pickle=True)
+    scores = scored(f"torch:{path}?output=probability", numbers(), trust_pickle=True)
     np.testing.assert_allclose(scores, forward(module)[:, 0], atol=1e-6)
     with pytest.raises(InvalidInput, match="unknown option 'outputs'; did you mean 'output'"):
-        models.load(f"torch:{path}?outputs=logits")
+        models.load(f"torch:{path}?outputs=logits", trust_pickle=True)
 
 
 def test_two_outputs_need_no_declaration():
@@ -182,17 +183,20 @@ def test_a_program_for_one_size_of_batch_says_so(tmp_path):
     with pytest.raises(
         BadModel, match=r"raised AssertionError: Guard failed: .*size\(\)\[0\] == 2"
     ):
-        bound(f"torch:{tmp_path / 'a.pt2'}", numbers())
+        bound(f"torch:{tmp_path / 'a.pt2'}", numbers(), trust_pickle=True)
 
 
 def test_the_width_of_an_exported_program_is_known(tmp_path):
-    assert models.load(f"torch:{export(network(), tmp_path / 'a.pt2')}").n_columns == 3
+    assert (
+        models.load(f"torch:{export(network(), tmp_path / 'a.pt2')}", trust_pickle=True).n_columns
+        == 3
+    )
 
 
 def test_the_device_is_a_choice(tmp_path):
     export(network(torch.nn.Sigmoid()), tmp_path / "a.pt2")
-    assert models.load(f"torch:{tmp_path / 'a.pt2'}?device=cpu").device == "cpu"
-    meta = models.load(f"torch:{tmp_path / 'a.pt2'}?device=meta")
+    assert models.load(f"torch:{tmp_path / 'a.pt2'}?device=cpu", trust_pickle=True).device == "cpu"
+    meta = models.load(f"torch:{tmp_path / 'a.pt2'}?device=meta", trust_pickle=True)
     assert {str(p.device) for p in meta.module.parameters()} == {meta.device} == {"meta"}
 
 
@@ -230,173 +234,14 @@ def program_of(path: Path) -> dict:
 def test_a_pickled_module_is_not_opened(tmp_path):
     torch.save([Bomb(tmp_path / "owned")], tmp_path / "a.pt")
     with pytest.raises(BadModel, match="holds pickled objects"):
-        models.load(f"torch:{tmp_path / 'a.pt'}")
+        models.load(f"torch:{tmp_path / 'a.pt'}", trust_pickle=True)
     assert not (tmp_path / "owned").exists()
-
-
-def test_a_pickle_among_the_sample_inputs_is_not_opened(tmp_path):
-    buffer = io.BytesIO()
-    torch.save((Bomb(tmp_path / "owned"),), buffer)
-    path = export(network(), tmp_path / "a.pt2")
-    rewritten(path, {"data/sample_inputs/model.pt": buffer.getvalue()})
-    with pytest.raises(BadModel, match="cannot be read as a torch program"):
-        models.load(f"torch:{path}")
-    assert not (tmp_path / "owned").exists()
-
-
-def test_a_pickled_constant_is_not_opened(tmp_path):
-    path = export(network(), tmp_path / "a.pt2")
-    config = {
-        "config": {
-            "x": {
-                "path_name": "opaque_obj_0",
-                "is_param": False,
-                "use_pickle": True,
-                "tensor_meta": None,
-            }
-        }
-    }
-    rewritten(path, {"data/constants/model_constants_config.json": json.dumps(config).encode()})
-    with pytest.raises(BadModel, match="it holds pickled tensors"):
-        models.load(f"torch:{path}")
-    rewritten(path, {"data/constants/opaque_obj_0": pickle.dumps(Bomb(tmp_path / "owned"))})
-    with pytest.raises(BadModel, match="was not opened: it holds"):
-        models.load(f"torch:{path}")
-    assert not (tmp_path / "owned").exists()
-
-
-def test_compiled_libraries_are_not_opened(tmp_path):
-    path = export(network(), tmp_path / "a.pt2")
-    rewritten(path, {"data/aotinductor/model/code.so": b"\x7fELF"})
-    with pytest.raises(BadModel, match=r"it holds 'data/aotinductor/model/code.so'"):
-        models.load(f"torch:{path}")
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda graph, code: graph["nodes"][0].update(target="torch.os.system"),
-        lambda graph, code: graph["nodes"][0].update(target="torch.ops.aten.save.default"),
-        lambda graph, code: graph["nodes"][0].update(target="_operator.attrgetter"),
-        lambda graph, code: graph["nodes"][0].update(name=f"x\n{code}"),
-        lambda graph, code: graph["inputs"].append({"as_tensor": {"name": f"x={code}"}}),
-        lambda graph, code: _expression(graph).update(expr_str=code),
-        lambda graph, code: graph["tensor_values"].update(
-            metadata={"sizes": [{"as_expr": {"expr_str": code, "hint": None}}]}
-        ),
-        lambda graph, code: _expression(graph).update(expr_str="Symbol('s0').__class__"),
-        lambda graph, code: _expression(graph).update(expr_str="exec(chr(49))"),
-    ],
-)
-def test_texts_that_torch_would_run_are_refused(change, tmp_path):
-    path = export(network(), tmp_path / "a.pt2")
-    program = program_of(path)
-    change(program["graph_module"]["graph"], f"open({str(tmp_path / 'owned')!r}, 'w')")
-    rewritten(path, {"models/model.json": json.dumps(program).encode()})
-    with pytest.raises(BadModel, match=r"was not opened: its .* which a network has no use for"):
-        models.load(f"torch:{path}")
-    assert not (tmp_path / "owned").exists()
-
-
-def _expression(graph):
-    sizes = graph["tensor_values"]["input"]["sizes"]
-    return next(size["as_expr"] for size in sizes if "as_expr" in size)
 
 
 def test_a_rewritten_archive_that_says_nothing_new_still_opens(tmp_path):
     path = export(network(), tmp_path / "a.pt2")
     rewritten(path, {"models/model.json": json.dumps(program_of(path)).encode()})
-    assert models.load(f"torch:{path}").n_columns == 3
-
-
-class Constant(torch.nn.Module):
-    """Without inputs the signature is all that torch writes of them."""
-
-    def __init__(self):
-        super().__init__()
-        self.bias = torch.nn.Parameter(torch.ones(2))
-
-    def forward(self):
-        return self.bias.relu()
-
-
-@pytest.mark.parametrize(
-    "keywords",
-    [
-        lambda code: {"type": "builtins.dict", "context": json.dumps([code])},
-        lambda code: {"context": json.dumps([code]), "type": "builtins.dict"},
-        lambda code: {"type": "collections.OrderedDict", "context": json.dumps([code])},
-        lambda code: {
-            "type": "builtins.dict",
-            "context": json.dumps([{"__enum__": True, "fqn": "antigravity.X", "name": "y"}]),
-        },
-    ],
-    ids=["dict", "order", "ordered", "enum"],
-)
-def test_keywords_that_torch_would_run_are_refused(keywords, tmp_path):
-    path = tmp_path / "a.pt2"
-    torch.export.save(torch.export.export(Constant(), ()), path)
-    program = program_of(path)
-    signature = program["graph_module"]["module_call_graph"][0]["signature"]
-    # torch writes the names of keywords into the source of `forward`, and runs that.
-    code = f"y=open({str(tmp_path / 'owned')!r}, 'w')"
-    tree = json.loads(signature["in_spec"])
-    tree[1]["children_spec"][1] = keywords(code) | {"children_spec": [TENSOR]}
-    signature["in_spec"], signature["forward_arg_names"] = json.dumps(tree), []
-    rewritten(path, {"models/model.json": json.dumps(program).encode()})
-    with pytest.raises(BadModel, match="was not opened: its in_spec is"):
-        models.load(f"torch:{path}")
-    assert not (tmp_path / "owned").exists()
-
-
-TENSOR = {"type": None, "context": None, "children_spec": []}
-
-
-@pytest.mark.parametrize(
-    "names", [["x): pass\nprint(1)\ndef forward(self, y"], ["a.b"], [""], ["x=print(1)"]]
-)
-def test_arguments_are_named_by_identifiers(names, tmp_path):
-    path = export(network(), tmp_path / "a.pt2")
-    program = program_of(path)
-    program["graph_module"]["module_call_graph"][0]["signature"]["forward_arg_names"] = names
-    rewritten(path, {"models/model.json": json.dumps(program).encode()})
-    with pytest.raises(BadModel, match="was not opened: its forward_arg_names is"):
-        models.load(f"torch:{path}")
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        lambda tree: tree.update(guards_code=["open('owned', 'w')"]),
-        lambda tree: tree.update(guards_code=["exit"]),
-        lambda tree: argument(tree).update(as_operator="torch.os.abort"),
-        lambda tree: argument(tree).update(as_graph={"name": "g", "graph": {}}),
-        lambda tree: argument(tree).update(as_custom_obj={"name": "c", "class_fqn": "x"}),
-        lambda tree: nodes(tree)[0].update(target="torch.ops.aten.from_file.default"),
-        lambda tree: nodes(tree)[0].update(target="torch.ops.aten.set_.source_Tensor"),
-        lambda tree: nodes(tree)[0].update(target="torch.ops.aten._print.default"),
-        lambda tree: nodes(tree)[0].update(target="torch.ops.prim.Print.default"),
-        lambda tree: nodes(tree)[0].update(target="torch.sym_fresh_size"),
-        lambda tree: nodes(tree)[0].update(target="math.exp"),
-    ],
-)
-def test_a_program_is_arithmetic_on_tensors_and_nothing_else(change, tmp_path):
-    path = export(network(), tmp_path / "a.pt2")
-    program = program_of(path)
-    change(program)
-    rewritten(path, {"models/model.json": json.dumps(program).encode()})
-    with pytest.raises(BadModel, match="was not opened: it"):
-        models.load(f"torch:{path}")
-
-
-def nodes(tree):
-    return tree["graph_module"]["graph"]["nodes"]
-
-
-def argument(tree):
-    found = nodes(tree)[0]["inputs"][0]["arg"]
-    found.clear()
-    return found
+    assert models.load(f"torch:{path}", trust_pickle=True).n_columns == 3
 
 
 class Wide(torch.nn.Module):
@@ -439,7 +284,9 @@ def test_layers_that_people_use_open(decomposed, tmp_path):
     with torch.no_grad():
         expected = module(torch.from_numpy(MATRIX.astype(np.float32))).numpy()[:, 1]
     np.testing.assert_allclose(
-        models.load(f"torch:{tmp_path / 'a.pt2'}").score(MATRIX), expected, atol=1e-6
+        models.load(f"torch:{tmp_path / 'a.pt2'}", trust_pickle=True).score(MATRIX),
+        expected,
+        atol=1e-6,
     )
 
 
@@ -465,7 +312,7 @@ class Writes(torch.nn.Module):
 
 def test_a_script_that_writes_files_is_not_opened(tmp_path):
     script(Writes(str(tmp_path / "owned"))).save(tmp_path / "a.pt")
-    with pytest.raises(InvalidInput, match=r"was not opened: .*torch.export.save.*--trust-pickle"):
+    with pytest.raises(InvalidInput, match=r"was not opened: .*torch.onnx.export.*--trust-pickle"):
         models.load(f"torch:{tmp_path / 'a.pt'}")
     assert not (tmp_path / "owned").exists()
     # No look at the opened program could come in time: opening it is enough.
@@ -477,22 +324,6 @@ def script(module):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
         return torch.jit.script(module)
-
-
-@pytest.mark.parametrize("call", ["torch .save(", "torch.\\\nsave(", "ops.aten.save("])
-def test_no_spelling_of_a_script_opens_it(call, tmp_path):
-    path = tmp_path / "a.pt"
-    script(network()).save(path)
-    with zipfile.ZipFile(path) as archive:
-        name = next(n for n in archive.namelist() if n.endswith(".py"))
-        code = archive.read(name).decode()
-    body = f"{call}input, {str(tmp_path / 'owned')!r})"
-    line = next(line for line in code.splitlines() if line.lstrip().startswith("return"))
-    code = code.replace(line, f"    {body}\n{line}", 1)
-    rewritten(path, {name.partition("/")[2]: code.encode()})
-    with pytest.raises(InvalidInput, match="was not opened: it is a TorchScript program"):
-        bound(f"torch:{path}", numbers())
-    assert not (tmp_path / "owned").exists()
 
 
 @pytest.mark.parametrize(
@@ -514,8 +345,8 @@ def test_a_damaged_program_is_one_sentence(damage, tmp_path):
     path = export(network(), tmp_path / "a.pt2")
     damaged = damage(json.dumps(program_of(path)).encode())
     rewritten(path, {"models/model.json": damaged})
-    with pytest.raises(BadModel, match=r"cannot be read as|was not opened|holds pickled objects"):
-        models.load(f"torch:{path}")
+    with pytest.raises(BadModel, match=r"cannot be read as|holds pickled objects"):
+        models.load(f"torch:{path}", trust_pickle=True)
 
 
 def test_archives_cut_anywhere_are_one_sentence(tmp_path):
@@ -523,17 +354,24 @@ def test_archives_cut_anywhere_are_one_sentence(tmp_path):
     for end in range(0, len(whole), len(whole) // 40):
         (tmp_path / "b.pt2").write_bytes(whole[:end])
         with pytest.raises(BadModel, match="cannot be read as"):
-            models.load(f"torch:{tmp_path / 'b.pt2'}")
+            models.load(f"torch:{tmp_path / 'b.pt2'}", trust_pickle=True)
+
+
+def test_a_program_is_opened_only_where_its_author_is_trusted(tmp_path):
+    path = export(network(), tmp_path / "a.pt2")
+    with pytest.raises(InvalidInput, match=r"was not opened: it is a program.*--trust-pickle"):
+        models.load(f"torch:{path}")
+    assert models.load(f"torch:{path}", trust_pickle=True).n_columns == 3
 
 
 @pytest.mark.parametrize("device", ["banana", "", "cuda:999", "cpu:x", "privateuseone"])
 def test_a_device_that_is_none_is_said(device, tmp_path):
     path = export(network(), tmp_path / "a.pt2")
     with pytest.raises(InvalidInput, match=r"the device .* cannot be used"):
-        models.load(f"torch:{path}?device={device}")
+        models.load(f"torch:{path}?device={device}", trust_pickle=True)
 
 
 def test_other_files_are_no_programs(tmp_path):
     (tmp_path / "a.pt2").write_text("hello")
     with pytest.raises(BadModel, match=r"cannot be read as a torch.export or TorchScript program"):
-        models.load(f"torch:{tmp_path / 'a.pt2'}")
+        models.load(f"torch:{tmp_path / 'a.pt2'}", trust_pickle=True)
