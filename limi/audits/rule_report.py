@@ -66,7 +66,7 @@ class RuleReport:
                 ),
                 "only_protected_by_column": {
                     column: {name: rate(**told) for name, told in rates.items()}
-                    for column, rates in tree.get("only_protected_by_column", {}).items()
+                    for column, rates in tree["only_protected_by_column"].items()
                 },
             }
         )

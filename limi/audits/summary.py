@@ -244,36 +244,32 @@ class Summary:
         which spares whoever shows no metrics the libraries that work them out."""
         known = {f.name for f in dataclasses.fields(Summary)}
         values = {name: value for name, value in tree.items() if name in known}
-        # The first format had the names alone here, and stored facts twice.
-        values["protected"] = tree.get("protected_values", tree["protected"])
         values["rates"] = {name: _rate(**rate) for name, rate in tree["rates"].items()}
-        values["left_out"] = {
-            name: LeftOut(**left) for name, left in tree.get("left_out", {}).items()
-        }
+        values["left_out"] = {name: LeftOut(**left) for name, left in tree["left_out"].items()}
         values["rates_by_column"] = {
             column: {name: _rate(**rate) for name, rate in rates.items()}
-            for column, rates in tree.get("rates_by_column", {}).items()
+            for column, rates in tree["rates_by_column"].items()
         }
-        values["what_if"] = tuple(map(WhatIf.from_dict, tree.get("what_if", ())))
+        values["what_if"] = tuple(map(WhatIf.from_dict, tree["what_if"]))
         values["examples"] = tuple(
             Example(tuple(Field(**f) for f in e["fields"]), **{k: e[k] for k in e if k != "fields"})
             for e in tree["examples"]
         )
         values["notes"] = tuple(tree["notes"])
-        values["hidden"] = tuple(tree.get("hidden", ()))
-        values["groups"] = tuple(map(GroupLine.from_dict, tree.get("groups", ())))
-        values["classes"] = tuple(tree.get("classes", ()))
-        values["outcomes"] = tuple(map(Outcomes.from_dict, tree.get("outcomes", ())))
-        if tree.get("rules") is not None:
+        values["hidden"] = tuple(tree["hidden"])
+        values["groups"] = tuple(map(GroupLine.from_dict, tree["groups"]))
+        values["classes"] = tuple(tree["classes"])
+        values["outcomes"] = tuple(map(Outcomes.from_dict, tree["outcomes"]))
+        if tree["rules"] is not None:
             values["rules"] = RuleReport.from_dict(tree["rules"], _rate)
         values["naturalness"] = {
-            name: _likeness(given) for name, given in tree.get("naturalness", {}).items()
+            name: _likeness(given) for name, given in tree["naturalness"].items()
         }
-        values["where"] = _regions(tree.get("where"))
-        if tree.get("twins") is not None:
+        values["where"] = _regions(tree["where"])
+        if tree["twins"] is not None:
             values["twins"] = Twins.from_dict(tree["twins"])
         summary = Summary(**values)
-        if not derive or not summary.metrics or tree.get("format", 1) == 1:
+        if not derive or not summary.metrics:
             return summary
         return dataclasses.replace(
             summary, metrics=collect.add_derived(summary.metrics, summary.known)
@@ -340,10 +336,8 @@ def _rate(estimate: float | None, low: float, high: float, n: int, anytime: bool
     return Rate(math.nan if estimate is None else estimate, low, high, n, anytime)
 
 
-def _likeness(given: Any) -> Likeness:
-    # Runs of before the sets were compared at equal size hold a bare number.
-    tree = given if isinstance(given, dict) else {"value": given}
-    return Likeness(**{**tree, "value": math.nan if tree["value"] is None else tree["value"]})
+def _likeness(given: dict[str, Any]) -> Likeness:
+    return Likeness(**{**given, "value": math.nan if given["value"] is None else given["value"]})
 
 
 def _regions(tree: dict[str, Any] | None) -> Regions | None:
@@ -359,8 +353,7 @@ def _region(
     share: float,
     lift: float,
     p_value: float,
-    what_if: dict[str, Any] | None = None,
-    **_: Any,  # earlier versions counted directions among the rows that flip
+    what_if: dict[str, Any] | None,
 ) -> Region:
     return Region(
         tuple(_clause(**clause) for clause in conditions),

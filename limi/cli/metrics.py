@@ -43,10 +43,7 @@ def metrics(
 
     summary = read_summary(folder)
     if not summary.metrics:
-        raise CorruptStore(
-            f"the run in {str(folder)!r} has no metrics, because an earlier limi made it; run the "
-            "test again"
-        )
+        raise CorruptStore(f"the run in {str(folder)!r} has no metrics; run the test again")
     schema = read_schema(folder)
     # Read here, where a mistake is the user's; below it would be the file's.
     chosen: Privileged | None = privileged or None

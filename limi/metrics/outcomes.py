@@ -118,7 +118,7 @@ class Outcomes:
             Group(**dict(group) | {"selection_rates": tuple(group["selection_rates"])})
             for group in tree["groups"]
         )
-        spans = tuple(tree.get("spans", ()))
+        spans = tuple(tree["spans"])
         return Outcomes(
             tree["population"], tree["column"], shifts, moves, groups, dict(tree["gaps"]), spans
         )

@@ -15,14 +15,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from limi.errors import InvalidInput
 from limi.metrics._rate import Rate
-from limi.types import Mask
 
 __all__ = [
     "FEWEST_FOR_MEAN",
     "anytime_interval",
     "anytime_mean",
     "anytime_rate",
-    "confidence_sequence",
     "log_capital",
 ]
 
@@ -107,15 +105,6 @@ def anytime_mean(
     half = np.sqrt(spread * (grown + 1) / grown * (np.log1p(grown) + odds) / np.maximum(rows, 1))
     half = np.where(rows < FEWEST_FOR_MEAN, np.inf, half)
     return middle - half, middle + half
-
-
-def confidence_sequence(
-    flips: Mask, confidence: float = 0.95
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Low and high ends after each row of a growing sample, never wider than the one before."""
-    hits = np.cumsum(np.asarray(flips, dtype=np.int64))
-    low, high = anytime_interval(hits, np.arange(1, len(hits) + 1), confidence)
-    return np.maximum.accumulate(low), np.minimum.accumulate(high)
 
 
 def _end(

@@ -231,7 +231,10 @@ def lacking(summary: Summary) -> str:
             "Not measured: this needs people whom no search has chosen, and no rate of real or "
             "natural rows was measured."
         )
-    return "Not measured: an earlier limi made this run; test again to see who is favored."
+    return (
+        "Not measured: the search itself has measured the rate, and nobody was asked apart from "
+        "it; test again without --rate-rows 0."
+    )
 
 
 def space_out(values: Sequence[AsIf], most: int = 12) -> list[AsIf]:

@@ -1,6 +1,5 @@
 """Examples of a summary: what flips them, and that files without it can still be read."""
 
-import dataclasses
 import json
 import subprocess
 import sys
@@ -86,15 +85,6 @@ def test_what_is_derived_comes_back(audited):
     assert "flip_rates" not in tree["metrics"]["individual"]
     assert Summary.from_dict(tree) == audited
     assert list(audited.metrics["individual"]["flip_rates"]) == list(audited.rates)
-
-
-def test_the_first_format_can_be_read(audited):
-    old = json.loads(json.dumps(audited.as_dict())) | {"format": 1, "metrics": audited.metrics}
-    old["protected_values"], old["protected"] = old["protected"], list(old["protected"])
-    old["findings_per_thousand_queries"] = 1.0
-    read = Summary.from_dict(old)
-    assert read.protected == audited.protected
-    assert dataclasses.replace(read, format=audited.format) == audited
 
 
 def test_the_schema_describes_what_is_written(audited):

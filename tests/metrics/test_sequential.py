@@ -15,7 +15,6 @@ from limi.metrics.sequential import (
     anytime_interval,
     anytime_mean,
     anytime_rate,
-    confidence_sequence,
     log_capital,
 )
 from tests.naive import intervals
@@ -83,20 +82,8 @@ def test_an_interval_of_one_look_does_not_survive_many():
     assert ((low > 0.3) | (high < 0.3)).any(axis=1).mean() > 0.1
 
 
-def test_a_sequence_only_narrows():
-    rng = np.random.default_rng(0)
-    flips = rng.random(5000) < 0.1
-    low, high = confidence_sequence(flips)
-    assert len(low) == len(flips)
-    assert (np.diff(low) >= 0).all()
-    assert (np.diff(high) <= 0).all()
-    last = anytime_interval(flips.sum(), len(flips))
-    assert last[0] <= low[-1] < 0.1 < high[-1] <= last[1]
-
-
 def test_nothing_seen_says_nothing():
     assert tuple(map(float, anytime_interval(0, 0))) == (0.0, 1.0)
-    assert len(confidence_sequence(np.zeros(0, dtype=bool))[0]) == 0
 
 
 @pytest.mark.parametrize("confidence", [1.0, 0.0, -0.5, 95])
@@ -120,17 +107,6 @@ def test_a_rate_of_no_rows_is_not_a_number():
     rate = anytime_rate(0, 0)
     assert np.isnan(rate.estimate)
     assert (rate.low, rate.high, rate.n, rate.anytime) == (0.0, 1.0, 0, True)
-
-
-def test_a_sequence_is_the_narrowest_interval_so_far():
-    flips = np.array([1, 0, 0, 0, 1, 1, 0, 0, 0, 0], dtype=bool)
-    low, high = confidence_sequence(flips, 0.8)
-    ends = [anytime_interval(flips[:n].sum(), n, 0.8) for n in range(1, 11)]
-    for n in range(1, 11):
-        assert low[n - 1] == max(float(end[0]) for end in ends[:n])
-        assert high[n - 1] == min(float(end[1]) for end in ends[:n])
-    same = confidence_sequence(flips)
-    np.testing.assert_array_equal(same, confidence_sequence(flips, 0.95))
 
 
 def test_where_all_rows_or_none_hit_the_far_end_is_open():
