@@ -19,6 +19,7 @@ from lab import models as benchmark
 from lab.cells import Cell
 from lab.search import search_cell
 from lab.workshop import Workshop, natural_people, rows_of
+from lab.yardstick import Yardstick
 from limi import data
 from limi.audits.problem import Problem
 from limi.errors import InvalidInput
@@ -34,8 +35,8 @@ from limi.repairs import (
     Steps,
     Training,
     Work,
-    Yardstick,
     choose_preset,
+    copy_under_others,
     fit_ensemble,
     groups,
     mix_rows,
@@ -50,15 +51,10 @@ __all__ = ["measure_repair"]
 CONTROL = "anew"  # the recipe that adds nothing: another plain training (of "none" cells are older)
 _PRESET = ("recipe", "label", "fraction")
 _RATE_ROWS = 20_000
+COPIES = "copies"  # the recipe of training rows under other protected values, without findings
+# How cells call the recipes of `limi.repairs`, from which their digests are made.
+_RECIPES = {"pairs": "both", "copies+pairs": "both+table"}
 # The paper's names of what `limi.repairs` measures.
-_NAMES = {
-    "accuracy": "training_accuracy",
-    "if_r": "uniform",
-    "if_o": "real",
-    "if_n": "natural",
-    "spd": "spd",
-    "aod": "aod",
-}
 _SIDE_BY_SIDE = {
     "held_out": "accuracy",
     "auc": "auc",
@@ -94,10 +90,8 @@ def measure_repair(cell: Cell, shop: Workshop) -> dict[str, Any]:
     size = int(cell.extra.get("rate_rows", _RATE_ROWS))
     people = natural_people(cell.table)
     yardstick = Yardstick.make(problem, chosen_groups, people, size, np.random.default_rng(11))
-    nothing = np.empty(0, dtype=np.intp)
     before, after = (
-        _name(yardstick.figures(one, known, nothing, None), _NAMES)
-        | {"if_m": _shuffled_rate(problem, one, size)}
+        _round(yardstick.measure(one, known)) | {"if_m": _shuffled_rate(problem, one, size)}
         for one in (problem.target, target)
     )
     return {
@@ -119,8 +113,16 @@ def _mix(cell: Cell, problem: Problem, findings: Found) -> tuple[MixedTable, Ind
     known = np.flatnonzero(problem.labels >= 0)
     training = Training(problem.schema, problem.rows[known], problem.labels[known])
     if _is_control(cell):
-        return MixedTable(training.rows, training.labels, 0), known
+        return MixedTable(training.rows, training.labels, 0, len(known)), known
+    rng = np.random.default_rng([cell.seed, 13])
     given = {name: cell.extra[name] for name in _PRESET if name in cell.extra}
+    if given.get("recipe") == COPIES:
+        added = copy_under_others(training, rng)
+        rows = np.concatenate([training.rows, *(rows for rows, _ in added)])
+        labels = np.concatenate([training.labels, *(labels for _, labels in added)])
+        return MixedTable(rows, labels, 0, len(known)), known
+    if "recipe" in given:
+        given["recipe"] = _RECIPES.get(given["recipe"], given["recipe"])
     mixed = mix_rows(
         replace(PRESETS[str(cell.extra.get("preset", "paper"))], **given),
         training,
@@ -128,7 +130,7 @@ def _mix(cell: Cell, problem: Problem, findings: Found) -> tuple[MixedTable, Ind
         problem.target.score,
         ensemble=lambda: _blind_ensemble(cell.table),
         privileged=groups(problem, "lowest").codes(problem.schema),
-        rng=np.random.default_rng([cell.seed, 13]),
+        rng=rng,
     )
     return mixed, known
 
@@ -210,5 +212,8 @@ def _blind_ensemble(table: str) -> Ensemble:
 
 def _name(given: Figures, names: Mapping[str, str]) -> dict[str, float | None]:
     """Figures by the names of a study's measures."""
-    found = {name: given[figure].value for name, figure in names.items()}
+    return _round({name: given[figure].value for name, figure in names.items()})
+
+
+def _round(found: Mapping[str, float | None]) -> dict[str, float | None]:
     return {name: None if value is None else round(value, 5) for name, value in found.items()}

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from limi.proofs import Proof as Proof
     from limi.proofs import certify as certify
     from limi.remote.options import Remote as Remote
-    from limi.repairs import Repair as Repair
     from limi.repairs import Repairs as Repairs
     from limi.repairs import average as average
     from limi.repairs import repair as repair
@@ -54,7 +53,6 @@ _HOME = {
     "Out": "limi.audits.audit",
     "Remote": "limi.remote.options",
     "Proof": "limi.proofs",
-    "Repair": "limi.repairs",
     "Repairs": "limi.repairs",
     "Replay": "limi.changes",
     "Result": "limi.audits.result",

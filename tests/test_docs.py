@@ -10,7 +10,6 @@ import pytest
 from typer.main import get_command
 
 from limi.cli._app import app
-from limi.repairs import _core
 from limi.table import schema_files
 from limi.table._rule_syntax import parse_rule
 
@@ -49,8 +48,6 @@ def blocks(language):
 @pytest.mark.parametrize("code", blocks("python"))
 def test_python_snippets_run(code, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    # The search that judges a repair takes longest of all snippets, and none of them is about it.
-    monkeypatch.setattr(_core, "_SEARCH_ROWS", 1_000)
     exec(compile(code, "snippet", "exec"), {"__name__": "snippet"})
 
 

@@ -41,9 +41,7 @@ def repair(
     preset: Annotated[
         str, Option(help="For findings: best, strong, or paper (the paper's recipe).")
     ] = "best",
-    recipe: Annotated[
-        str | None, Option(help="What is added: alone, pairs, copies, copies+pairs.")
-    ] = None,
+    recipe: Annotated[str | None, Option(help="What is added: alone, both, or both+table.")] = None,
     label: Annotated[
         str | None, Option(help="Labels of findings: vote, ensemble or privileged.")
     ] = None,
@@ -100,9 +98,6 @@ def repair(
             "before get a favorable decision.",
         ),
     ] = False,
-    sweep: Annotated[
-        bool, Option("--sweep", help="Try several fractions and draw flips against accuracy.")
-    ] = False,
     workers: Annotated[
         str | None,
         Option(
@@ -138,7 +133,7 @@ def repair(
     from limi.audits.drafts import Draft
     from limi.audits.reopen import reopen
     from limi.models.python import attribute
-    from limi.repairs import Repair, parse_weights, require_onnx, require_saving
+    from limi.repairs import parse_weights, require_onnx, require_saving
     from limi.repairs import repair as run_repair
     from limi.system.shown import clean
 
@@ -175,45 +170,21 @@ def repair(
                 weights=parse_weights(weights or ()),
                 scale=scale,  # type: ignore[arg-type]
                 same_share=same_share,
-                sweep=sweep,
                 workers=workers,
                 cluster=cluster,
                 command=_console.command_line(),
                 on_step=on_step,
             )
-            told = {"onnx": True} if onnx else {}
-            tree = repaired.write(draft, model=not no_model, **told)
+            tree = repaired.write(draft, model=not no_model, onnx=onnx)
     if as_json:
         _console.print_json(tree)
     else:
-        (_show if isinstance(repaired, Repair) else _show_all)(tree, out, full=full)
-    for note in tree.get("model_notes", ()):
+        _show(tree, out, full=full)
+    for note in tree["model_notes"]:
         _console.err.print(clean(f"Note: {note}."), soft_wrap=True)
 
 
 def _show(tree: dict[str, Any], out: Path, *, full: bool) -> None:
-    from limi.report import repair as page
-    from limi.system.shown import clean
-
-    _console.out.print(clean(f"{page.sentence(tree)} {page.basis(tree)}"))
-    shown = Table(box=None, padding=(0, 2, 0, 0))
-    for place, heading in enumerate(("", "before", "after", "change", page.heading(tree))):
-        shown.add_column(heading, justify="right" if place else "left")
-    for line in page.lines(tree):
-        # Shorter than on the page, so that the columns fit a terminal.
-        before, after = (words.replace(" to ", "-") for words in (line.before, line.after))
-        shown.add_row(line.name, before, after, line.change, line.blind)
-    _console.out.print(shown)
-    for words in [page.means(tree), *page.fresh(tree), *(page.remarks(tree) if full else ())]:
-        _console.out.print(clean(words))
-    if any("*" in line.before + line.after for line in page.lines(tree)):
-        _console.out.print(
-            "* Interval over the rows, because it is wider than the one over the seeds."
-        )
-    _console.out.print(f"Written: {out}/ ({', '.join(page.files(tree))})")
-
-
-def _show_all(tree: dict[str, Any], out: Path, *, full: bool) -> None:
     from limi.report import repairs as page
     from limi.system.shown import clean
 

@@ -14,12 +14,8 @@ from scipy.special import stdtrit
 from limi.audits.problem import Problem
 from limi.decisions import favors
 from limi.errors import InvalidInput, spell
-from limi.generators import Generator
 from limi.metrics._enough import FEWEST_TOLD
 from limi.metrics._groups import MANY_VALUES
-from limi.metrics._populations import check_population, choose_places, draw_people
-from limi.metrics.group import differences, tally
-from limi.metrics.individual import Rate, flip_rate
 from limi.metrics.privileged import (
     Counts,
     Privileged,
@@ -30,25 +26,20 @@ from limi.metrics.privileged import (
     lowest,
     parse,
 )
-from limi.metrics.rates import measurable_rows
 from limi.table.partners import change
 from limi.table.schema import Schema
-from limi.types import Index, Labels, Mask, Rows, Scores
+from limi.types import Mask, Rows, Scores
 
 __all__ = [
-    "MOST_QUERIES",
-    "Blinded",
     "Figures",
     "RepairFigure",
     "RepairGroups",
     "Scorer",
-    "Yardstick",
     "groups",
+    "hide_protected",
     "over_seeds",
+    "usual_cells",
 ]
-
-
-MOST_QUERIES = 400_000  # for one rate; many protected combinations make a row dear
 
 
 @dataclass(frozen=True)
@@ -80,34 +71,20 @@ class Scorer(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Blinded:
-    """A model that everybody's protected cells were hidden from, in training and ever after.
+def usual_cells(schema: Schema, rows: Rows) -> NDArray[np.float64]:
+    """The protected cells that most of the rows have."""
+    kinds, counts = np.unique(rows[:, schema.protected_index], axis=0, return_counts=True)
+    most: NDArray[np.float64] = kinds[int(np.argmax(counts))]
+    return most
 
-    Holding the columns at one value takes out what they tell, as dropping them would, and works
-    for every pipeline, including those that name their columns.
+
+def hide_protected(schema: Schema, rows: Rows, cells: NDArray[np.float64]) -> Rows:
+    """The rows with everybody's protected cells held at one value.
+
+    That takes out what the columns tell, as dropping them would, and works for every pipeline,
+    those that name their columns among them.
     """
-
-    scorer: Scorer
-    schema: Schema
-    cells: NDArray[np.float64]  # what stands in the protected columns instead
-
-    @staticmethod
-    def usual(schema: Schema, rows: Rows) -> NDArray[np.float64]:
-        """The protected cells that most of the rows have."""
-        cells = rows[:, schema.protected_index]
-        kinds, counts = np.unique(cells, axis=0, return_counts=True)
-        most: NDArray[np.float64] = kinds[int(np.argmax(counts))]
-        return most
-
-    @staticmethod
-    def hide(schema: Schema, rows: Rows, cells: NDArray[np.float64]) -> Rows:
-        """The rows with these protected cells."""
-        return change(schema, rows, np.tile(cells, (len(rows), 1)))
-
-    def score(self, rows: Rows) -> Scores:
-        """Scores of the rows with their protected cells hidden."""
-        return self.scorer.score(self.hide(self.schema, rows, self.cells))
+    return change(schema, rows, np.tile(cells, (len(rows), 1)))
 
 
 @dataclass(frozen=True)
@@ -196,87 +173,6 @@ def _count(problem: Problem) -> dict[str, Counts]:
         name: count_by_value(rows[:, position], favorable, problem.labels)
         for name, position in zip(schema.protected, schema.protected_index, strict=True)
     }
-
-
-@dataclass(frozen=True)
-class Yardstick:
-    """The rows that every model of a repair is measured on."""
-
-    problem: Problem
-    groups: RepairGroups
-    real: Rows
-    uniform: Rows
-    natural: Rows
-
-    @staticmethod
-    def make(
-        problem: Problem,
-        chosen: RepairGroups,
-        generator: Generator,
-        n: int,
-        rng: np.random.Generator,
-    ) -> Yardstick:
-        """Rows of the table, of its domain, and of a generator that imitates it; n of each."""
-        schema = problem.schema
-        n = max(1, min(n, measurable_rows(schema, 1, MOST_QUERIES)))
-        real = problem.rows[choose_places(len(problem.rows), n, rng)]
-        natural, drawn = (
-            draw_people(p, n, rng, schema, generator)[0] for p in ("natural", "uniform")
-        )
-        return Yardstick(problem, chosen, real, drawn, natural)
-
-    def figures(
-        self, target: Scorer, trained: Index, held_out: Index, test: tuple[Rows, Labels] | None
-    ) -> Figures:
-        """A model's figures; groups are compared on rows that it was not trained on.
-
-        Where rules say what goes along with a protected value, flips are reported both ways.
-        """
-        labels, schema = self.problem.labels, self.problem.schema
-        assert labels is not None
-        rows = self.problem.rows
-        seen = (rows[trained], labels[trained])
-        unseen = test if test is not None else (rows[held_out], labels[held_out])
-        compared = unseen if len(unseen[1]) else seen
-        decided = favors(target.score(compared[0]))
-        inside, outside = self.groups.split(schema, compared[0])
-        gaps = differences(
-            tally(decided, compared[1], inside),
-            tally(decided, compared[1], outside),
-            names=(f"the group {self.groups.words}", "the group of all others"),
-        )
-        spd, aod = gaps["parity_gap"], gaps["average_odds_error"]
-        return {
-            "accuracy": _accuracy(target, *unseen),
-            "training_accuracy": _accuracy(target, *seen),
-            **{name: self._rate(target, name, schema) for name in ("real", "uniform", "natural")},
-            "spd": RepairFigure(spd.value, spd.low, spd.high, reason=spd.reason),
-            "aod": RepairFigure(aod.value, aod.low, aod.high, reason=aod.reason),
-            **{
-                f"{name}_only_protected": self._rate(target, name, schema.unruled)
-                for name in ("real", "natural")
-                if schema.enforcer.binds_partners
-            },
-        }
-
-    def _rate(self, target: Scorer, population: str, schema: Schema) -> RepairFigure:
-        rows: Rows = getattr(self, population)
-        if isinstance(target, Blinded) and schema is not self.problem.schema:
-            # What goes along is hidden from it too, so that who breaks with that is somebody else.
-            return RepairFigure(None, reason="it does not take what goes along with it either")
-        if not len(rows):
-            return RepairFigure(None, reason="hardly any of them keep the rules of the table")
-        return _figure(check_population(target.score, schema, rows, self.problem.target.rule)[1])
-
-
-def _accuracy(target: Scorer, rows: Rows, labels: Labels) -> RepairFigure:
-    if not len(rows):
-        return RepairFigure(None, reason="no rows were held out")
-    return _figure(flip_rate(favors(target.score(rows)) == (labels == 1)))
-
-
-def _figure(rate: Rate) -> RepairFigure:
-    return RepairFigure(rate.estimate, rate.low, rate.high)
 
 
 def over_seeds(each: Sequence[RepairFigure]) -> RepairFigure:

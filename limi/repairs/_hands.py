@@ -1,12 +1,11 @@
-"""Repairs shared out among workers: each seed is a job, and so is each model that is kept.
+"""Repairs shared out among workers: each seed is a job.
 
-A worker trains and measures. What travels back are figures, and what was trained for keeps; the
-process that was started binds that to the table again, as if it had trained it itself.
+A worker trains and measures, and figures travel back. The models that are kept are trained by the
+process that was started.
 """
 
 from __future__ import annotations
 
-import pickle
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -17,13 +16,11 @@ import numpy as np
 
 from limi.audits.hiring import share_out, want_workers
 from limi.audits.problem import Problem
-from limi.errors import InvalidInput
 from limi.models.target import Target
-from limi.repairs._refit import Recorded, Refit, Replayed
 from limi.search.budget import Budget
 from limi.workers import Failed
 
-__all__ = ["Hands", "hire", "pack_trained", "take_trained", "want_hands"]
+__all__ = ["Hands", "hire", "want_hands"]
 
 _TOO_MUCH = ("trained the model again", "a machine with more memory")  # what it did, and advice
 
@@ -96,21 +93,3 @@ def hire(
                 yield jobs[place], result
 
         yield each
-
-
-def pack_trained(recorded: Recorded) -> bytes:
-    """What was trained, as a message; InvalidInput where it does not fit into one."""
-    try:
-        return pickle.dumps(recorded.natives, protocol=5)
-    except Exception as error:  # whatever an object's own code raises
-        said = str(error).splitlines()[0][:200] if str(error) else "no reason was given"
-        raise InvalidInput(
-            f"the model that was trained again cannot be sent to another process "
-            f"({type(error).__name__}: {said}); use --workers 1"
-        ) from None
-
-
-def take_trained(message: bytes, refit: Refit, problem: Problem) -> Replayed:
-    """Trains nothing any more: what a worker has trained is taken instead."""
-    natives = pickle.loads(message)  # noqa: S301 (our own worker wrote it)
-    return Replayed(refit, natives, problem=problem)

@@ -30,8 +30,8 @@ class Preset:
 
 PRESETS = {
     # Flips vanish with few findings already; more of them narrow group gaps, at some accuracy.
-    "best": Preset("copies+pairs", "vote", fraction=0.05),
-    "strong": Preset("copies+pairs", "vote"),
+    "best": Preset("both+table", "vote", fraction=0.05),
+    "strong": Preset("both+table", "vote"),
     "paper": Preset("alone", "ensemble", replace=True),
 }
 
@@ -43,6 +43,12 @@ class MixedTable:
     rows: Rows
     labels: Truth
     findings: int  # that were drawn, repeated ones counted again
+    own: int  # rows that were there
+
+    @property
+    def added(self) -> tuple[Rows, Truth]:
+        """The rows that were not there, and their labels."""
+        return self.rows[self.own :], self.labels[self.own :]
 
 
 def n_findings(fraction: float, n_rows: int) -> int:
@@ -62,20 +68,17 @@ def mix_rows(
     decision: Rule = AS_DECIDED,
 ) -> MixedTable:
     """Training rows with findings by a preset; `score` is of the model that labels them."""
-    if preset.recipe in _recipes.WITHOUT_FINDINGS:
-        chosen = _recipes.Chosen(found[:0], training.labels[:0])
-    else:
-        n = n_findings(preset.fraction, len(training.rows))
-        drawn = found[_recipes.choose(found, n, rng, replace=preset.replace)]
-        labels = _labels.decide(
-            preset.label,
-            score,
-            training.schema,
-            drawn.rows,
-            ensemble=ensemble,
-            privileged=privileged,
-            decision=decision,
-        )
-        chosen = _recipes.Chosen(drawn, labels)
+    n = n_findings(preset.fraction, len(training.rows))
+    drawn = found[_recipes.choose(found, n, rng, replace=preset.replace)]
+    labels = _labels.decide(
+        preset.label,
+        score,
+        training.schema,
+        drawn.rows,
+        ensemble=ensemble,
+        privileged=privileged,
+        decision=decision,
+    )
+    chosen = _recipes.Chosen(drawn, labels)
     rows, all_labels = _recipes.mix(preset.recipe, training, chosen, rng)
-    return MixedTable(rows, all_labels, len(chosen))
+    return MixedTable(rows, all_labels, len(chosen), len(training.rows))

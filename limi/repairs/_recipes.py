@@ -13,7 +13,7 @@ from limi.table.partners import change_where_possible
 from limi.table.schema import Schema
 from limi.types import Index, Rows, Truth
 
-__all__ = ["RECIPES", "WITHOUT_FINDINGS", "Chosen", "Training", "choose", "get", "mix"]
+__all__ = ["RECIPES", "Chosen", "Training", "choose", "copy_under_others", "get", "mix"]
 
 
 Rng = np.random.Generator
@@ -74,24 +74,20 @@ def _alone(training: Training, chosen: Chosen, rng: Rng) -> list[Extra]:
     return [(chosen.found.rows, chosen.labels)]
 
 
-def _pairs(training: Training, chosen: Chosen, rng: Rng) -> list[Extra]:
+def _both(training: Training, chosen: Chosen, rng: Rng) -> list[Extra]:
     """Both members of each pair with one label."""
     return [(chosen.found.rows, chosen.labels), (chosen.found.partner, chosen.labels)]
 
 
-def _copies(training: Training, chosen: Chosen, rng: Rng) -> list[Extra]:
-    """Training rows again under other protected values, with their true labels; no findings."""
+def _both_and_table(training: Training, chosen: Chosen, rng: Rng) -> list[Extra]:
+    """Training rows under other protected values, and both members of each pair."""
+    return [*copy_under_others(training, rng), *_both(training, chosen, rng)]
+
+
+def copy_under_others(training: Training, rng: Rng) -> list[Extra]:
+    """Training rows under other protected combinations, each of which differs, with their true
+    labels."""
     schema, rows, labels = training.schema, training.rows, training.labels
-    return _under_others(schema, rows, labels, _MOST_COPIES + 1, rng)[1:]
-
-
-def _both(training: Training, chosen: Chosen, rng: Rng) -> list[Extra]:
-    """What `copies` and `pairs` add."""
-    return [*_copies(training, chosen, rng), *_pairs(training, chosen, rng)]
-
-
-def _under_others(schema: Schema, rows: Rows, labels: Truth, most: int, rng: Rng) -> list[Extra]:
-    """Rows as they are, then under other protected combinations, each of which differs."""
     n_combinations = len(schema.combinations)
     own = schema.combination_of(rows)
     # A row's own combination first; then the others in an order of its own.
@@ -99,18 +95,11 @@ def _under_others(schema: Schema, rows: Rows, labels: Truth, most: int, rng: Rng
     inside = own >= 0
     order[np.flatnonzero(inside), own[inside]] = -1.0
     ranked = np.argsort(order, axis=1)
-    extra = [(rows, labels)]
-    for place in range(1, min(most, n_combinations)):
+    extra = []
+    for place in range(1, min(_MOST_COPIES + 1, n_combinations)):
         moved, there = change_where_possible(schema, rows, schema.combinations[ranked[:, place]])
         extra.append((moved, labels[there]))
     return extra
 
 
-WITHOUT_FINDINGS = ("copies",)
-
-RECIPES: dict[str, Recipe] = {
-    "alone": _alone,
-    "pairs": _pairs,
-    "copies": _copies,
-    "copies+pairs": _both,
-}
+RECIPES: dict[str, Recipe] = {"alone": _alone, "both": _both, "both+table": _both_and_table}

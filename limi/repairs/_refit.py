@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
@@ -22,7 +22,7 @@ from limi.models.target import Target, bind
 from limi.system.foreign import at_work, reason
 from limi.types import Rows, Truth, Value
 
-__all__ = ["Fit", "Fitted", "Recorded", "Refit", "Replayed", "refit_of"]
+__all__ = ["Fit", "Fitted", "Refit", "refit_of", "spell_labels"]
 
 Fit = Callable[..., Any]
 """Of a frame and its labels, as the table spells them: a fitted model. One that also takes
@@ -161,61 +161,10 @@ class _ByFunction:
             told = {"partners": partners, "strength": pairs[1]}
         # OpenMP teams that wait for one another on a busy machine are slower than one thread.
         with _guard(rows), threadpool_limits(limits=1):
-            made = self.fit(frame, _spell(self.problem, labels), **told)
+            made = self.fit(frame, spell_labels(self.problem, labels), **told)
         if made is None:
             raise BadModel("the fit function returned nothing; it must return the fitted model")
         return _bound(self.problem, made, rows)
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """Trains, and keeps what came of it."""
-
-    inner: Refit
-    natives: list[Any] = field(default_factory=list)
-
-    @property
-    def words(self) -> str:
-        return self.inner.words
-
-    @property
-    def by_function(self) -> bool:
-        return self.inner.by_function
-
-    @property
-    def learns_pairs(self) -> bool:
-        return self.inner.learns_pairs
-
-    def __call__(
-        self,
-        rows: Rows,
-        labels: Truth,
-        seed: int,
-        *,
-        weights: NDArray[np.float64] | None = None,
-        pairs: tuple[Rows, float] | None = None,
-    ) -> Fitted:
-        fitted = self.inner(rows, labels, seed, weights=weights, pairs=pairs)
-        self.natives.append(fitted.native)
-        return fitted
-
-
-@dataclass(frozen=True)
-class Replayed(Recorded):
-    """Trains nothing: gives what a worker has trained, in the same order."""
-
-    problem: Problem = field(kw_only=True)
-
-    def __call__(
-        self,
-        rows: Rows,
-        labels: Truth,
-        seed: int,
-        *,
-        weights: NDArray[np.float64] | None = None,
-        pairs: tuple[Rows, float] | None = None,
-    ) -> Fitted:
-        return _bound(self.problem, self.natives.pop(0), rows)
 
 
 @contextmanager
@@ -233,7 +182,7 @@ def _guard(rows: Rows) -> Iterator[None]:
         raise told(error) from error
 
 
-def _spell(problem: Problem, labels: Truth) -> NDArray[Any]:
+def spell_labels(problem: Problem, labels: Truth) -> NDArray[Any]:
     """Labels as the table spells them; numbers are themselves."""
     rule = problem.target.rule
     if isinstance(rule, Classes):

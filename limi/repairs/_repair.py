@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,20 +14,12 @@ from limi.audits.result import Result
 from limi.errors import InvalidInput
 from limi.metrics.privileged import Privileged
 from limi.repairs._average import Scale
-from limi.repairs._core import (
-    OnStep,
-    Steps,
-    Work,
-    compare_groups,
-    known_labels,
-    label_test,
-    repair_with_findings,
-)
-from limi.repairs._hands import Hands, want_hands
+from limi.repairs._compare import compare_repairs, count_steps
+from limi.repairs._hands import want_hands
 from limi.repairs._labels import Policy
 from limi.repairs._partner_table import Weights
 from limi.repairs._refit import Fit, Fitted, Refit, refit_of
-from limi.repairs._result import Repair
+from limi.repairs._result import Repairs
 from limi.repairs._settings import (
     HELD_OUT,
     Averaging,
@@ -38,8 +29,8 @@ from limi.repairs._settings import (
     check_threshold,
     choose_preset,
 )
-from limi.repairs._side_by_side import Repairs, compare_repairs, count_steps
 from limi.repairs._ways import WAYS, check_how
+from limi.repairs._work import OnStep, Steps, Work, compare_groups, known_labels, label_test
 from limi.system import cores
 from limi.system.arguments import checked
 from limi.table.frames import Frame
@@ -68,21 +59,21 @@ def repair(
     weights: Weights = "table",
     scale: Scale = "probability",
     same_share: bool = False,
-    sweep: bool | Sequence[float] = False,
     workers: int | str | None = None,
     cluster: str | None = None,
     command: str = "",
     on_step: OnStep = lambda done, words: None,
-) -> Repairs | Repair:
+) -> Repairs:
     """Repair an audited model, and judge by fresh checks whether it helped.
 
     `result` is what `limi.audit` gives, or the folder of a run (`limi.reopen` opens one whose table
     or model have moved).
+
     `how` is `"average"` (nothing is trained: answers are averaged over the protected values),
     `"drop"` (trained without the protected columns), `"copies"` (with every row under every
     protected value), `"pairs"` (a network with a penalty on partners' scores), `"findings"` (with
-    the run's findings), or `"all"`: every one that the model allows, side by side, as `Repairs`
-    with a recommendation. `"findings"` by itself returns a `Repair`, which also has `sweep`.
+    the run's findings), or `"all"`: every one that the model allows, side by side, with a
+    recommendation.
 
     `preset` is for findings: `"best"`, `"strong"` for narrower group gaps at a higher cost in
     accuracy, or `"paper"` for the paper's recipe; `recipe`, `label` and `fraction` (findings added,
@@ -93,72 +84,54 @@ def repair(
     `weights` and `scale` are those of `limi.average`. `same_share` moves the threshold of averaged
     and dropped models until as many people as before get a favorable decision.
 
-    Models of classes and numbers are repaired in the same way, always as `Repairs`; for numbers,
-    the cost is their error, as a share of the error of always predicting the median. Each seed
-    (three, or one if nothing is trained) measures on the held-out rows of the run, or on `test`, a
-    frame with the target column; without either it holds out different rows of the table, a share
-    of `held_out` (0.2). The model that is kept is made from all rows. `held_out=0` trains on
-    everything, as the paper does.
+    Models of classes and numbers are repaired in the same way; for numbers, the cost is their
+    error, as a share of the error of always predicting the median. Each seed (three, or one if
+    nothing is trained) measures on the held-out rows of the run, or on `test`, a frame with the
+    target column; without either it holds out different rows of the table, a share of `held_out`
+    (0.2). The model that is kept is made from all rows. `held_out=0` trains on everything, as the
+    paper does.
 
-    `workers` and `cluster` are those of `limi.audit`: a worker trains and measures a seed, or a
-    model that is kept, with the same results.
+    `workers` and `cluster` are those of `limi.audit`: a worker trains and measures a seed, with the
+    same results.
     """
     hows = check_how(how)
-    result = _open(result)
+    result = result if isinstance(result, Result) else reopen(result)
     hands = want_hands(result.problem, workers, cluster)
     seeds = (1 if not any(WAYS[one].trains for one in hows) else 3) if seeds is None else seeds
-    sided = result.problem.target.rule.kind == "favorable"
     tested, measured_on = _choose_test(result, test, held_out)
-    held_out = HELD_OUT if held_out is None else held_out
-    if how == "findings" and sided:
-        return repair_with_findings(
-            result,
-            fit=fit,
-            preset=preset,
-            recipe=recipe,
-            label=label,
-            fraction=fraction,
-            seeds=seeds,
-            seed=seed,
-            held_out=held_out,
-            measured_on=measured_on,
-            tested=tested,
-            privileged=privileged,
-            max_accuracy_loss=max_accuracy_loss,
-            sweep=sweep,
-            hands=hands,
-            command=command,
-            on_step=on_step,
-        )
-    if sweep:
-        raise _no_sweep(result, sided)
     mixing = choose_preset(preset, recipe=recipe, label=label, fraction=fraction)
     settings = Settings(
         preset,
         mixing,
         seeds=seeds,
         seed=seed,
-        held_out=held_out,
+        held_out=HELD_OUT if held_out is None else held_out,
         max_accuracy_loss=max_accuracy_loss,
         averaging=Averaging(weights, scale, same_share),
         measured_on=measured_on,
     )
     check_threshold(result, settings.averaging)
-    return _side_by_side(
-        result, how, hows, settings, fit, tested, privileged, hands, command, on_step
+    check_labels(result)
+    check_policy(result, settings.mixing)
+    _check_sight(result)
+    refit, why = _refit(result, fit, how)
+    compared, codes = compare_groups(result, settings, privileged)
+    work = Work(
+        result.problem,
+        result.found,
+        settings,
+        refit,
+        compared,
+        codes,
+        tested,
+        steps=Steps(1, on_step),
     )
-
-
-def _open(given: Any) -> Result:
-    """A result, or that of a run's folder."""
-    if isinstance(given, (str, Path)):
-        return reopen(given)
-    if not isinstance(given, Result):
-        raise InvalidInput(
-            f"the first argument is {type(given).__name__}; give the result of limi.audit or the "
-            "folder of a run"
-        )
-    return given
+    able, skipped = _choose(work, hows, why)
+    rounds = settings.seeds if not why else 1
+    work = replace(work, steps=Steps(count_steps(able, rounds), on_step))
+    return compare_repairs(
+        result, work, able, skipped, can_train=not why, hands=hands, command=command
+    )
 
 
 def _choose_test(
@@ -185,45 +158,6 @@ def _choose_test(
     known = known_labels(result.problem, held)
     # Rows without a label say nothing of what a repair costs.
     return (known, words) if known is not None else (None, "")
-
-
-def _no_sweep(result: Result, sided: bool) -> InvalidInput:
-    if sided:
-        return InvalidInput(
-            "a sweep tries several fractions of findings; use it with --how findings"
-        )
-    return InvalidInput(
-        "a sweep plots favorable decisions against accuracy, but the decision here is "
-        f"{str(result.problem.target.rule)!r}; leave --sweep out"
-    )
-
-
-def _side_by_side(
-    result: Result,
-    how: str,
-    hows: Sequence[str],
-    settings: Settings,
-    fit: Fit | None,
-    tested: tuple[Rows, Truth] | None,
-    privileged: Privileged,
-    hands: Hands | None,
-    command: str,
-    on_step: OnStep,
-) -> Repairs:
-    """All that these ways need, and the comparison of those that the model allows."""
-    check_labels(result)
-    check_policy(result, settings.mixing)
-    _check_sight(result)
-    refit, why = _refit(result, fit, how)
-    compared, codes = compare_groups(result, settings, privileged)
-    steps = Steps(1, on_step)
-    work = Work(result.problem, result.found, settings, refit, compared, codes, tested, steps)
-    able, skipped = _choose(work, hows, why)
-    rounds = settings.seeds if not why else 1
-    work = replace(work, steps=Steps(count_steps(able, rounds), on_step))
-    return compare_repairs(
-        result, work, able, skipped, can_train=not why, hands=hands, command=command
-    )
 
 
 def _check_sight(result: Result) -> None:

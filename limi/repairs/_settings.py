@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -19,19 +17,15 @@ from limi.search.budget import check_seed
 
 __all__ = [
     "HELD_OUT",
-    "SWEPT",
     "Averaging",
     "Settings",
     "check_labels",
     "check_policy",
-    "check_run",
     "check_threshold",
     "choose_preset",
-    "choose_swept",
 ]
 
 HELD_OUT = 0.2  # share of the rows, where none were given to measure on
-SWEPT = (0.05, 0.10, 0.20, 0.30, 0.50, 1.00)
 
 _MOST_SEEDS = 1_000
 
@@ -59,23 +53,14 @@ class Settings:
     seed: int
     held_out: float  # share of the rows
     max_accuracy_loss: float
-    swept: tuple[float, ...] = ()  # fractions that are tried beside that of `mixing`
     averaging: Averaging = Averaging()
     measured_on: str = ""  # rows given to measure on; without any, some of the table's are held out
 
     def __post_init__(self) -> None:
         _check_fraction(self.mixing.fraction)
         _recipes.get(self.mixing.recipe)
-        self._check_sweep()
         self._check_label()
         self._check_numbers()
-
-    def _check_sweep(self) -> None:
-        if self.swept and self.mixing.recipe in _recipes.WITHOUT_FINDINGS:
-            raise InvalidInput(
-                f"the recipe {self.mixing.recipe} adds no findings, so there is no fraction to "
-                "sweep; sweep another, such as copies+pairs"
-            )
 
     def _check_label(self) -> None:
         label = self.mixing.label
@@ -110,25 +95,6 @@ def choose_preset(
         label=label or usual.label,
         fraction=usual.fraction if fraction is None else fraction,
     )
-
-
-def choose_swept(sweep: bool | Sequence[float], own: float) -> tuple[float, ...]:
-    """Fractions to try beside the one that is asked for anyway."""
-    if sweep is False:
-        return ()
-    given = SWEPT if sweep is True else tuple(sweep)
-    for share in given:
-        _check_fraction(share)
-    return tuple(sorted({share for share in given if not math.isclose(share, own)}))
-
-
-def check_run(result: Result) -> None:
-    """Refuse a run whose findings nothing can be trained with."""
-    check_labels(result)
-    if not len(result.found):
-        raise InvalidInput(
-            "the run has no findings to train with; search longer, or leave the model as it is"
-        )
 
 
 def check_labels(result: Result) -> None:

@@ -20,21 +20,17 @@ from numpy.typing import NDArray
 
 from limi import generators, methods
 from limi.audits.problem import Problem
-from limi.decisions import AS_DECIDED
 from limi.defaults import DEFAULT_GENERATOR
 from limi.generators import Generator
 from limi.metrics.individual import rate_of
 from limi.metrics.what_if import mcnemar
-from limi.models.target import Target
 from limi.repairs._figures import Figures, Scorer
 from limi.repairs._terms import Terms
 from limi.search.budget import Budget
-from limi.search.check import check_rows
 from limi.search.engine import run
 from limi.search.task import Task
 from limi.streams import Stream
-from limi.table.schema import Schema
-from limi.types import Index, Mask, Rows
+from limi.types import Index, Mask
 
 __all__ = [
     "FRESH_SEED",
@@ -43,14 +39,12 @@ __all__ = [
     "Fresh",
     "Loss",
     "Verdict",
-    "ask",
     "compare_searches",
     "fit_again",
     "fresh_generator",
     "fresh_method",
     "judge",
     "kind_of",
-    "search_again",
     "search_one",
     "words_of_search",
 ]
@@ -250,24 +244,6 @@ def fit_again(name: str, problem: Problem, seed: int) -> Generator:
     return generators.fit(name, problem.rows, problem.schema, rng)
 
 
-def search_again(
-    problem: Problem,
-    before: Target,
-    after: Target,
-    *,
-    method: str,
-    generator: Generator,
-    rows: int,
-    seed: int,
-) -> Check:
-    """Findings of a fresh search of both models, each with the same number of rows."""
-    had, has = (
-        search_one(problem, target, method=method, generator=generator, rows=rows, seed=seed)
-        for target in (before, after)
-    )
-    return compare_searches(had, has, words_of_search(method, generator, seed))
-
-
 def search_one(
     problem: Problem,
     target: Scorer,
@@ -295,18 +271,8 @@ def compare_searches(before: tuple[int, int], after: tuple[int, int], words: str
     return Check("search", words, before[1], before[0], after[0], rows_after=after[1])
 
 
-def ask(name: str, words: str, schema: Schema, rows: Rows, before: Scorer, after: Scorer) -> Check:
-    """How many of the same rows flip, before and after; of favorable decisions."""
-    had, has = (
-        check_rows(one.score, schema, rows, decision=AS_DECIDED).flips for one in (before, after)
-    )
-    gone, new = int((had & ~has).sum()), int((has & ~had).sum())
-    return Check(name, words, len(rows), int(had.sum()), int(has.sum()), gone=gone, new=new)
-
-
 def judge(
     checks: list[Check],
-    own: Check,
     loss: Loss,
     before: Figures,
     after: Figures,
@@ -314,12 +280,12 @@ def judge(
     max_accuracy_loss: float,
     terms: Terms = AS_USUAL,
 ) -> Verdict:
-    """The verdict on a repair from fresh checks, its own findings, and figures over seeds.
+    """The verdict on a repair from fresh checks and figures over seeds.
 
     Fresh people, whom both models were asked for, say by how much flips became rarer; every other
     check and the seeds have to agree.
     """
-    flips = _flips(checks, own, before, after)
+    flips = _flips(checks, before, after)
     if loss.value <= max_accuracy_loss or flips.word in ("worse", "unchanged"):
         return flips
     told = terms.tell_excess(loss.value, loss.on, max_accuracy_loss)
@@ -329,16 +295,15 @@ def judge(
     return Verdict("inconclusive", why, flips=flips.word)
 
 
-def _flips(checks: list[Check], own: Check, before: Figures, after: Figures) -> Verdict:
+def _flips(checks: list[Check], before: Figures, after: Figures) -> Verdict:
     worse = [check for check in checks if check.worse]
     better = [check for check in checks if check.better]
-    generalises = "the improvement does not generalise" if own.better else "flips are not rarer"
     if worse:
         return Verdict("worse", _tell(worse[0]))
     if not any(check.before for check in checks):
         return Verdict("inconclusive", "the fresh checks found no flips before, so none can vanish")
     if not better:
-        return Verdict("unchanged", f"{generalises}: {'; '.join(map(_tell, checks))}")
+        return Verdict("unchanged", f"flips are not rarer: {'; '.join(map(_tell, checks))}")
     if len(better) < len(checks):
         rest = [check for check in checks if not check.better]
         return Verdict("inconclusive", f"not every fresh check shows fewer flips: {_tell(rest[0])}")

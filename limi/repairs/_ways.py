@@ -14,12 +14,12 @@ from numpy.typing import NDArray
 from limi.errors import InvalidInput, nearest
 from limi.models.target import Target
 from limi.repairs._average import Averaged, average_target
-from limi.repairs._core import Work
-from limi.repairs._figures import Blinded
+from limi.repairs._figures import hide_protected, usual_cells
 from limi.repairs._mixing import MixedTable
 from limi.repairs._partner_table import POINTS, choose_cells, make_table
 from limi.repairs._recipes import Training
 from limi.repairs._refit import Fitted
+from limi.repairs._work import Work
 from limi.search.check import check_rows
 from limi.streams import Stream
 from limi.table.partners import change_where_possible
@@ -97,8 +97,8 @@ def _average(work: Work, plain: Target, training: Training, place: int) -> Made:
 def _drop(work: Work, plain: Target, training: Training, place: int) -> Made:
     """Everybody's protected cells held at one value, in training and ever after."""
     schema = training.schema
-    cells = Blinded.usual(schema, training.rows)
-    hidden = Blinded.hide(schema, training.rows, cells)
+    cells = usual_cells(schema, training.rows)
+    hidden = hide_protected(schema, training.rows, cells)
     fitted = work.refit(hidden, training.labels, work.seed + place)
     table = make_table(fitted.target, training.rows, weights="uniform", only=cells[None])
     remade = partial(average_target, work.problem, fitted.target, table)
@@ -111,7 +111,7 @@ def _copies(work: Work, plain: Target, training: Training, place: int) -> Made:
     rng = Stream.REPAIR_MIX.rng(work.seed, place, 1)
     rows, labels, weights = copy_under_all(training, rng)
     fitted = work.refit(rows, labels, work.seed + place, weights=weights)
-    return Made(fitted.target, fitted.native, mix=MixedTable(rows, labels, 0))
+    return Made(fitted.target, fitted.native)
 
 
 def copy_under_all(
@@ -136,16 +136,22 @@ def copy_under_all(
 
 def _findings(work: Work, plain: Target, training: Training, place: int) -> Made:
     """The table and findings, by the preset."""
-    mix = work.mix(plain, training, place, work.settings.mixing.fraction)
+    mix = work.mix(plain, training, place)
     fitted = work.refit(mix.rows, mix.labels, work.seed + place)
-    return Made(fitted.target, fitted.native, mix=mix)
+    repeats = work.settings.mixing.replace or mix.findings > len(work.found)
+    twice = ", some of them more than once" if repeats else ""
+    note = (
+        f"{mix.findings:,} findings were drawn{twice}, and {len(mix.rows) - mix.own:,} rows added "
+        f"to the table's {mix.own:,}"
+    )
+    return Made(fitted.target, fitted.native, mix=mix, notes=(note,))
 
 
 def _pairs(work: Work, plain: Target, training: Training, place: int) -> Made:
     """A penalty on how far the scores of a row and of a partner lie apart, as strong as is best."""
-    if "strength" not in work.memory:
-        work.memory["strength"] = choose_strength(work, plain, training)
-    strength = work.memory["strength"]
+    strength = work.strength
+    if strength is None:
+        strength = choose_strength(work, plain, training)
     fitted = _train_paired(work, training, strength, place)
     return Made(fitted.target, fitted.native, notes=(f"strength of the penalty: {strength:g}",))
 
@@ -194,7 +200,9 @@ def _why_no_pairs(work: Work) -> str:
 
 
 def _why_no_findings(work: Work) -> str:
-    return "" if len(work.found) else "the run has no findings to train with"
+    if len(work.found):
+        return ""
+    return "the run has no findings to train with; search longer, or leave the model as it is"
 
 
 WAYS = {

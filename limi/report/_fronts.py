@@ -44,7 +44,6 @@ class Front:
     """Marks of models in one frame."""
 
     marks: tuple[Mark, ...]
-    path: str  # through all of them, in the order given; empty where they are not a series
     across: list[tuple[float, str]]
     up: list[tuple[float, str]]
     limit: float | None  # what may be lost ends here
@@ -52,12 +51,11 @@ class Front:
 
 
 def front(
-    points: Sequence[Point], *, limit: float | None = None, least: float = 1.0, series: bool = False
+    points: Sequence[Point], *, limit: float | None = None, least: float = 1.0
 ) -> Front | None:
     """The marks of two or more models; None where there are fewer or a number is missing.
 
-    `limit` is the cost at which what may be lost ends, and `least` the shortest axis of costs. A
-    `series` is joined by a line.
+    `limit` is the cost at which what may be lost ends, and `least` the shortest axis of costs.
     """
     pairs = [(p.cost, p.flips) for p in points] + [pair for p in points for pair in p.seeds]
     if len(points) < 2 or not all(math.isfinite(x) for pair in pairs for x in pair):
@@ -83,7 +81,6 @@ def front(
     tops = [above + _LINE - HEIGHT * (1 - at.y) for at, above in zip(places, heights, strict=True)]
     return Front(
         marks,
-        "M" + "L".join(f"{100 * d.x:.2f} {100 - 100 * d.y:.2f}" for d in places) if series else "",
         [((tick - first) / (last - first), f"{tick:g}") for tick in across],
         [(tick / up[-1], f"{tick:g}") for tick in up],
         (limit - first) / (last - first) if limit in costs and limit is not None else None,

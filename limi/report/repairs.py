@@ -5,6 +5,7 @@ Everything is drawn from the plain tree that `repair.json` holds, so no two of t
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
 from typing import Any
@@ -250,11 +251,8 @@ def remarks(tree: Tree) -> list[str]:
     told += skipped(tree)
     told += [f"{one['how']}: {note}." for one in tree["tried"] for note in one["notes"]]
     if any(one["how"] == "findings" for one in tree["tried"]):
-        paper = (
-            "; the paper's own recipe is --how findings --preset paper"
-            if _kind(tree) == "favorable"
-            else ""
-        )
+        has_other = _kind(tree) == "favorable" and settings["preset"] != "paper"
+        paper = "; the paper's own recipe is --preset paper" if has_other else ""
         told.append(
             f"findings: recipe {settings['recipe']} (preset {settings['preset']}), labelled by "
             f"{settings['label']}, {settings['fraction']:.0%} of the rows{paper}."
@@ -364,7 +362,8 @@ def fresh(tree: Tree) -> list[str]:
 
 def files(tree: Tree) -> list[str]:
     """What the folder holds."""
-    return [*tree["model_files"], "card.md", "report.html", "repair.json"]
+    added = [tree["added_file"]] if tree["added_file"] else []
+    return [*tree["model_files"], *added, "card.md", "report.html", "repair.json"]
 
 
 def use(tree: Tree) -> list[str]:
@@ -438,7 +437,7 @@ def card(tree: Tree) -> str:
             *map(_item, [*use(tree), *_LIMITS]),
             "",
             f"Made by limi {tree['versions'].get('limi', '')}"
-            + (f": {wording.clean(tree['command'])}" if tree["command"] else ""),
+            + (f": {_code(tree['command'])}" if tree["command"] else ""),
             "",
         ]
     )
@@ -556,7 +555,9 @@ def next_step(tree: Tree) -> NextStep:
         )
     commands = _test_commands(tree)
     if not commands:
-        return NextStep("Train the model that way; limi wrote no file for it.", "")
+        added = tree["added_file"]
+        how = f"on the table and {added} together" if added else "that way"
+        return NextStep(f"Train the model {how}; limi wrote no file for it.", "")
     return NextStep("Test the repaired model as you would any other.", commands[0])
 
 
@@ -638,6 +639,13 @@ def _best(tree: Tree) -> Tree | None:
 
 def _item(text: str) -> str:
     return f"- {words.markdown(text)}"
+
+
+def _code(text: str) -> str:
+    """Text as Markdown shows it letter by letter, whatever marks it holds."""
+    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    space = " " if "`" in text else ""
+    return f"{fence}{space}{wording.clean(text)}{space}{fence}"
 
 
 def _measured_on(settings: Tree, kind: str) -> str:

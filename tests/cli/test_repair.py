@@ -8,7 +8,7 @@ import pytest
 import skops.io as sio
 
 from limi.cli import main
-from limi.repairs import _core, _side_by_side, _verify
+from limi.repairs import _compare, _verify
 from tests.repairs.test_repair import people, pipeline
 
 AVERAGED = ("repair", "run", "--how", "average", "--seeds", "1")
@@ -49,10 +49,8 @@ def home(tmp_path_factory):
 @pytest.fixture
 def limi(home, monkeypatch, capsys):
     monkeypatch.chdir(home)
-    monkeypatch.setattr(_core, "_RATE_ROWS", 500)
-    monkeypatch.setattr(_core, "_SEARCH_ROWS", 300)
-    monkeypatch.setattr(_side_by_side, "_RATE_ROWS", 300)
-    monkeypatch.setattr(_side_by_side, "_SEARCH_ROWS", 200)
+    monkeypatch.setattr(_compare, "_RATE_ROWS", 300)
+    monkeypatch.setattr(_compare, "_SEARCH_ROWS", 200)
     monkeypatch.setattr(_verify, "quick_generators", lambda: ["trees"])
 
     def call(*words):
@@ -74,15 +72,15 @@ def limi(home, monkeypatch, capsys):
 def test_repair_prints_the_verdict_and_writes_the_folder(limi, home, tmp_path):
     out = tmp_path / "out"
     code, shown, err = limi(
-        *("repair", "run", "--how", "findings", "--out", out, "--seeds", "2", "--sweep"),
+        *("repair", "run", "--how", "findings", "--out", out, "--seeds", "2"),
         *("--max-accuracy-loss", "0.2"),
     )
     assert code == 0, err
     said = " ".join(shown.split())
-    assert said.startswith(("Reduced by ", "Removed: "))
-    assert "Findings by guided" in said
+    assert said.startswith("Take findings: trained again with the run's findings. Flips re")
+    assert "added.parquet" in said
     assert {path.name for path in out.iterdir()} == {
-        *("model.skops", "card.md", "report.html", "repair.json", "added.parquet")
+        *("model.skops", "MLmodel", "card.md", "report.html", "repair.json", "added.parquet")
     }
     assert "<svg" in (out / "report.html").read_text()
     assert "limi repair run" in (out / "card.md").read_text()
@@ -142,10 +140,11 @@ def test_json_has_before_after_and_verdict(limi, tmp_path):
     )
     assert code == 0
     tree = json.loads(shown)
-    for side in ("before", "after"):
-        assert {"accuracy", "real", "uniform", "natural", "spd", "aod"} <= set(tree[side])
-        assert tree[side]["real"].keys() >= {"value", "low", "high"}
-    assert tree["verdict"].split(":")[0].split()[0] in (
+    (one,) = tree["tried"]
+    for side in (tree["before"], one["figures"]):
+        assert {"accuracy", "auc", "real", "natural", "twins", "spd"} <= set(side)
+        assert side["real"].keys() >= {"value", "low", "high"}
+    assert one["verdict"].split(":")[0].split()[0] in (
         *("removed", "reduced", "inconclusive", "unchanged", "worse", "too"),
     )
     assert tree["groups"] == {"privileged": "sex=M", "why": "as stated"}
@@ -182,8 +181,7 @@ def test_a_fit_function_of_a_file(limi, tmp_path):
         (["run", "--workers", "0"], 2, "workers is 0"),
         (["run", "--workers", "two"], 2, "must be a number"),
         (["run", "--cluster", "dask"], 2, "write ray"),
-        (["run", "--how", "pairs"], 2, "needs a network that limi trains itself"),
-        (["run", "--how", "average", "--sweep"], 2, "--how findings"),
+        (["run", "--how", "pairs"], 2, "needs a fit function that also takes partners"),
     ],
 )
 def test_bad_input_is_one_sentence_and_leaves_nothing(limi, tmp_path, words, code, told):

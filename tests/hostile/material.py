@@ -273,12 +273,10 @@ class _Maker:
 
 def small_repairs() -> None:
     """Repairs with fewer rows, as the other tests have them."""
-    from limi.repairs import _core, _side_by_side, _verify
+    from limi.repairs import _compare, _verify
 
-    _core._RATE_ROWS = 100
-    _side_by_side._RATE_ROWS = 100
-    _core._SEARCH_ROWS = 60
-    _side_by_side._SEARCH_ROWS = 60
+    _compare._RATE_ROWS = 100
+    _compare._SEARCH_ROWS = 60
     _verify.quick_generators = lambda: ["trees"]
 
 

@@ -40,15 +40,15 @@ def test_sizes_of_the_recipes():
         name: len(_recipes.mix(name, training, chosen, np.random.default_rng(0))[0]) - 30
         for name in _recipes.RECIPES
     }
-    assert added == {"alone": 12, "pairs": 24, "copies": 90, "copies+pairs": 114}
+    assert added == {"alone": 12, "both": 24, "both+table": 114}
 
 
 def test_copies_of_a_row_are_distinct_and_not_its_own():
     rng = np.random.default_rng(1)
     rows = np.repeat(np.array([[1.0, 2.0, 3.0, 1.0]]), 50, axis=0)
     training = _recipes.Training(SCHEMA, rows, np.ones(50, dtype=np.int8))
-    nothing = _recipes.Chosen(findings(SCHEMA, 0, rng), np.zeros(0, dtype=np.int8))
-    mixed, _ = _recipes.mix("copies", training, nothing, rng)
+    added = _recipes.copy_under_others(training, rng)
+    mixed = np.concatenate([rows, *(moved for moved, _ in added)])
     for place in range(50):
         mine = SCHEMA.combination_of(mixed[place::50])
         assert len(set(mine.tolist())) == 4  # its own and three others

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from limi.repairs._figures import Blinded
-from limi.repairs._recipes import _under_others
+from limi.repairs._figures import hide_protected
+from limi.repairs._recipes import Training, copy_under_others
 from limi.table.rows import uniform
 from tests.naive.rules import partner
 from tests.search.test_rules import ruled
@@ -19,8 +19,7 @@ def people(n=200):
 def test_copies_under_other_values_keep_the_rules_and_their_labels():
     rows = people()
     labels = (rows[:, 2] > 40).astype(np.int8)
-    first, *others = _under_others(SCHEMA, rows, labels, 3, np.random.default_rng(1))
-    np.testing.assert_array_equal(first[0], rows)
+    others = copy_under_others(Training(SCHEMA, rows, labels), np.random.default_rng(1))
     assert len(others) == 2
     for moved, told in others:
         assert 0 < len(moved) == len(told) < len(rows)  # some could not exist
@@ -32,6 +31,6 @@ def test_copies_under_other_values_keep_the_rules_and_their_labels():
 def test_a_model_without_the_protected_column_is_not_told_it_by_what_goes_along():
     rows = people(50)
     cells = SCHEMA.combinations[0]
-    hidden = Blinded.hide(SCHEMA, rows, cells)
+    hidden = hide_protected(SCHEMA, rows, cells)
     for row, told in zip(rows, hidden, strict=True):
         np.testing.assert_array_equal(told, partner(SCHEMA, row, cells))

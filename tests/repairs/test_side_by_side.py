@@ -15,10 +15,12 @@ import limi
 from lab import models as benchmark
 from limi.audits.drafts import Draft
 from limi.errors import BadModel, InvalidInput
-from limi.repairs import _side_by_side, _verify, _ways, load_averaged, require_onnx
+from limi.repairs import _compare, _verify, _ways, load_averaged, require_onnx
+from limi.repairs._choice import recommend
+from limi.repairs._compare import count_steps
 from limi.repairs._compared import expected_calibration_error, rank_auc
 from limi.repairs._recipes import Training
-from limi.repairs._side_by_side import Tried, count_steps, recommend
+from limi.repairs._result import Tried
 from limi.repairs._ways import copy_under_all
 from limi.report import repairs as page
 from limi.search.check import check_rows
@@ -30,8 +32,8 @@ from tests.repairs.test_repair import Stubborn, audited, people, pipeline
 def small():
     """Fewer rows, and no torch."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_side_by_side, "_RATE_ROWS", 300)
-        patch.setattr(_side_by_side, "_SEARCH_ROWS", 200)
+        patch.setattr(_compare, "_RATE_ROWS", 300)
+        patch.setattr(_compare, "_SEARCH_ROWS", 200)
         patch.setattr(_verify, "quick_generators", lambda: ["trees"])
         yield
 
@@ -92,7 +94,7 @@ def test_a_repair_is_measured_on_the_held_out_rows_of_the_run(how, tmp_path):
 
 
 def _moved(tree):
-    return tree["moved"] if "moved" in tree else tree["tried"][0]["moved"]
+    return tree["tried"][0]["moved"]
 
 
 def test_averaging_keeps_the_model_and_asks_it_twice(result, repairs):
@@ -214,7 +216,7 @@ def test_a_repair_takes_a_result_or_the_folder_of_a_run(tmp_path, monkeypatch):
     )
     made = limi.repair(str(tmp_path / "run"), how="average")
     assert made["average"].people.after == 0
-    with pytest.raises(InvalidInput, match="or the folder of a run"):
+    with pytest.raises(InvalidInput, match="must be a Result"):
         limi.repair(frame, how="average")
 
 

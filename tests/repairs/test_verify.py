@@ -8,7 +8,6 @@ from limi import generators
 from limi.repairs import _verify
 from limi.repairs._figures import RepairFigure
 from tests.repairs.small import problem
-from tests.toy import schema_of
 
 
 def check(before, after, rows=1000):
@@ -43,20 +42,7 @@ def test_rows_that_several_seeds_ask_are_no_more_rows():
 
 
 def test_the_same_rows_before_and_after_are_a_paired_test():
-    schema = schema_of((0, 99), (0, 1), protected=["x1"])
-    rows = np.stack([np.arange(100.0), np.zeros(100)], axis=1)
-
-    class Asked:
-        """Flips where the first column is under a limit."""
-
-        def __init__(self, limit):
-            self.limit = limit
-
-        def score(self, rows):
-            return np.where((rows[:, 0] < self.limit) & (rows[:, 1] > 0), 0.9, 0.1)
-
-    made = _verify.ask("people", "fresh people", schema, rows, Asked(12), Asked(5))
-    assert (made.before, made.after, made.gone, made.new) == (12, 5, 7, 0)
+    made = _verify.Check("people", "fresh people", 100, 12, 5, gone=7, new=0)
     assert made.p_value == pytest.approx(binomtest(7, 7).pvalue)
     assert made.better  # though two samples with 12 and 5 flips might well be alike
     assert fisher_exact([[12, 88], [5, 95]])[1] > 0.05
@@ -72,35 +58,32 @@ def figures(accuracy, flips):
 
 
 @pytest.mark.parametrize(
-    ("checks", "own", "before", "after", "word", "told"),
+    ("checks", "before", "after", "word", "told"),
     [
-        ([check(100, 10)], (50, 5), (0.9, 0.1), (0.895, 0.01), "reduced", "reduced by 90 %: "),
-        ([check(1000, 999, 10**5)], (50, 5), (0.9, 0.1), (0.9, 0.01), "unchanged", "generalise"),
-        ([check(120, 29)], (50, 5), (0.9, 0.1), (0.9, 0.01), "reduced", "reduced by 75 %: "),
-        ([check(100, 0, 10**4)], (50, 5), (0.9, 0.1), (0.9, 0.0), "removed", "at most 0.037 %"),
-        ([check(100, 1, 10**3)], (50, 5), (0.9, 0.1), (0.9, 0.0), "reduced", "reduced by 99 %"),
-        ([check(100, 10)], (50, 5), (0.9, 0.1), (0.84, 0.01), "too costly", "falls by 6.00"),
-        ([check(100, 10)], (50, 5), (0.9, 0.1), (0.88, 0.01), "inconclusive", "may be chance"),
-        ([check(100, 98)], (50, 0), (0.9, 0.1), (0.9, 0.1), "unchanged", "not generalise"),
-        ([check(100, 98)], (50, 49), (0.9, 0.1), (0.9, 0.1), "unchanged", "not rarer"),
-        ([check(10, 90)], (50, 0), (0.9, 0.1), (0.9, 0.1), "worse", "1.00 % before, 9.00 %"),
+        ([check(100, 10)], (0.9, 0.1), (0.895, 0.01), "reduced", "reduced by 90 %: "),
+        ([check(1000, 999, 10**5)], (0.9, 0.1), (0.9, 0.01), "unchanged", "not rarer"),
+        ([check(120, 29)], (0.9, 0.1), (0.9, 0.01), "reduced", "reduced by 75 %: "),
+        ([check(100, 0, 10**4)], (0.9, 0.1), (0.9, 0.0), "removed", "at most 0.037 %"),
+        ([check(100, 1, 10**3)], (0.9, 0.1), (0.9, 0.0), "reduced", "reduced by 99 %"),
+        ([check(100, 10)], (0.9, 0.1), (0.84, 0.01), "too costly", "falls by 6.00"),
+        ([check(100, 10)], (0.9, 0.1), (0.88, 0.01), "inconclusive", "may be chance"),
+        ([check(100, 98)], (0.9, 0.1), (0.9, 0.1), "unchanged", "not rarer"),
+        ([check(10, 90)], (0.9, 0.1), (0.9, 0.1), "worse", "1.00 % before, 9.00 %"),
         (
             [check(100, 10), check(10, 8)],
-            (50, 0),
             (0.9, 0.1),
             (0.9, 0.01),
             "inconclusive",
             "not every fresh check",
         ),
-        ([check(0, 0)], (50, 0), (0.9, 0.1), (0.9, 0.1), "inconclusive", "no flips before"),
-        ([check(0, 90)], (50, 0), (0.9, 0.1), (0.9, 0.1), "worse", "0.00 % before, 9.00 %"),
-        ([check(100, 10)], (50, 0), (0.9, 0.1), (0.9, 0.1), "inconclusive", "over the seeds"),
+        ([check(0, 0)], (0.9, 0.1), (0.9, 0.1), "inconclusive", "no flips before"),
+        ([check(0, 90)], (0.9, 0.1), (0.9, 0.1), "worse", "0.00 % before, 9.00 %"),
+        ([check(100, 10)], (0.9, 0.1), (0.9, 0.1), "inconclusive", "over the seeds"),
     ],
 )
-def test_verdicts(checks, own, before, after, word, told):
+def test_verdicts(checks, before, after, word, told):
     verdict = _verify.judge(
         checks,
-        check(*own, rows=50),
         loss(before[0], after[0]),
         figures(*before),
         figures(*after),
