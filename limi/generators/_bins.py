@@ -17,15 +17,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.errors import InvalidInput, nearest
-from limi.generators._state import MOST_ROWS, require
+from limi.generators._state import MOST_ROWS, Arrays, pack, require
 from limi.table.schema import Column, Schema, off_steps
 from limi.types import Index, Mask
 
-__all__ = ["Bins", "column_order", "cut", "inside_interval"]
+__all__ = ["Bins", "column_order", "cut", "inside_interval", "pack_bins", "take_bins"]
 
 _Cells = NDArray[np.float64]
 
 _MARGIN = 1e-4
+_PARTS = {"values": np.float64, "counts": np.int64, "starts": np.int64, "order": np.int64}
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,6 +47,7 @@ class Bins:
     def check(self, column: Column) -> None:
         """ValueError where bins from a file are none of this column, or do not hold together."""
         name = repr(column.name)[:80]
+        require(self.real == (column.size == 0), f"{name} is of a different kind")
         low, high, step = column.first, column.last, column.spacing
         values, runs = self.values, len(self.starts) - 1
         require(len(values) == len(self.counts), f"the values of {name} and their counts differ")
@@ -211,6 +213,23 @@ class Bins:
 def inside_interval(draws: NDArray[np.float64]) -> NDArray[np.float64]:
     """Draws in [0, 1) kept off both ends, so that rounding cannot leave the interval they name."""
     return _MARGIN + (1 - 2 * _MARGIN) * draws
+
+
+def pack_bins(prefix: str, bins: Sequence[Bins | None]) -> dict[str, NDArray[Any]]:
+    """The arrays of the bins of several columns, some of which may have none."""
+    arrays: dict[str, NDArray[Any]] = {}
+    for name, dtype in _PARTS.items():
+        nothing = np.zeros(0, dtype=dtype)
+        pieces = [nothing if each is None else getattr(each, name) for each in bins]
+        arrays |= pack(prefix + name, pieces)
+    return arrays
+
+
+def take_bins(held: Arrays, prefix: str, n: int) -> list[tuple[Any, Any, Any, Any]]:
+    """Values, counts, starts and order of the bins of n columns, as `pack_bins` wrote them."""
+    values = held.float_pieces(f"{prefix}values", n)
+    others = [held.whole_pieces(prefix + name, n) for name in ("counts", "starts", "order")]
+    return list(zip(values, *others, strict=True))
 
 
 def cut(cells: _Cells, *, real: bool, max_bins: int) -> Bins:

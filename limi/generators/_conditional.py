@@ -7,6 +7,7 @@ every cell that the schema allows has a share, and a probability.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -15,14 +16,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.generators import _domain
-from limi.generators._bins import Bins
+from limi.generators._bins import Bins, pack_bins, take_bins
 from limi.generators._decision_diagram import Codes, DiagramWalk
 from limi.generators._domain import HIGHEST, RARE
-from limi.generators._state import MOST_ROWS, Arrays, require
+from limi.generators._state import MOST_ROWS, Arrays, pack, require
 from limi.table.schema import Column, Schema
 from limi.types import Index, Scores
 
-__all__ = ["Conditional", "counted", "from_arrays"]
+__all__ = ["Conditional", "counted", "from_arrays", "to_arrays"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,22 +119,6 @@ class Conditional:
         pair = np.minimum(np.searchsorted(self._pair_key, wanted), len(self._pair_key) - 1)
         return pair, self._pair_key[pair] == wanted
 
-    def state(self) -> dict[str, NDArray[Any]]:
-        return {
-            "column": np.array([self.position, self.bins.n_missing, self.bins.real]),
-            "values": self.bins.values,
-            "counts": self.bins.counts,
-            "starts": self.bins.starts,
-            "order": self.bins.order,
-            "feature": self.walk.feature,
-            "threshold": self.walk.threshold,
-            "left": self.walk.left,
-            "right": self.walk.right,
-            "pair_node": self.pair_node,
-            "pair_bin": self.pair_bin,
-            "pair_count": self.pair_count,
-        }
-
     # -- tables for decoding ------------------------------------------------------------
 
     @cached_property
@@ -181,6 +166,17 @@ def counted(position: int, bins: Bins, walk: DiagramWalk, leaf: Index, codes: In
     return Conditional(position, bins, walk, *(pair.astype(np.int32) for pair in pairs))
 
 
+def to_arrays(conditionals: Sequence[Conditional]) -> dict[str, NDArray[Any]]:
+    """Plain arrays of the conditionals of all columns, one after the other."""
+    facts = [np.array([c.position, c.bins.n_missing, c.bins.real]) for c in conditionals]
+    arrays = pack("column", facts) | pack_bins("", [c.bins for c in conditionals])
+    for name in ("feature", "threshold", "left", "right"):
+        arrays |= pack(name, [getattr(c.walk, name) for c in conditionals])
+    for name in ("pair_node", "pair_bin", "pair_count"):
+        arrays |= pack(name, [getattr(c, name) for c in conditionals])
+    return arrays
+
+
 def from_arrays(arrays: Arrays, schema: Schema) -> tuple[Conditional, ...]:
     """The conditionals that gave these arrays, in the order of decoding."""
     d = len(schema)
@@ -188,19 +184,16 @@ def from_arrays(arrays: Arrays, schema: Schema) -> tuple[Conditional, ...]:
     require(all(len(fact) == 3 for fact in facts), "its columns do not have the expected facts")
     positions = [int(fact[0]) for fact in facts]
     require(sorted(positions) == list(range(d)), "its columns are not those of its schema")
-    values = arrays.float_pieces("values", d)
-    counts, starts, order = (arrays.whole_pieces(n, d) for n in ("counts", "starts", "order"))
+    of_bins = take_bins(arrays, "", d)
     feature, threshold, left, right = (
         arrays.whole_pieces(name, d, np.int32) for name in ("feature", "threshold", "left", "right")
     )
     pairs = [arrays.whole_pieces(f"pair_{n}", d, np.int32) for n in ("node", "bin", "count")]
-    n_codes = np.array([len(bins) + 1 for bins in order])
+    n_codes = np.array([len(order) + 1 for *_, order in of_bins])
     made = []
     for i, (position, (_, n_missing, real)) in enumerate(zip(positions, facts, strict=True)):
-        column = schema.columns[position]
-        require(real == (column.size == 0), f"column {position} is of a different kind")
-        bins = Bins(values[i], counts[i], starts[i], order[i], int(n_missing), bool(real))
-        bins.check(column)
+        bins = Bins(*of_bins[i], n_missing=int(n_missing), real=bool(real))
+        bins.check(schema.columns[position])
         walk = DiagramWalk(feature[i], threshold[i], left[i], right[i], n_codes)
         made.append(Conditional(position, bins, walk, *(part[i] for part in pairs)))
         _check(made[-1], i)

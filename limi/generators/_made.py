@@ -14,8 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.generators._bins import Bins
-from limi.generators._modes import pack
+from limi.generators._bins import Bins, pack_bins, take_bins
 from limi.generators._state import Arrays, require
 from limi.table.schema import Schema
 from limi.types import Index, Rows
@@ -111,10 +110,7 @@ class Layout:
         return {
             "order": np.array(self.order),
             "bins_facts": np.array(facts),
-            **pack("bins_values", [bins.values for bins in self.bins]),
-            **pack("bins_counts", [bins.counts for bins in self.bins]),
-            **pack("bins_starts", [bins.starts for bins in self.bins]),
-            **pack("bins_order", [bins.order for bins in self.bins]),
+            **pack_bins("bins_", self.bins),
         }
 
     @staticmethod
@@ -124,16 +120,10 @@ class Layout:
         order = tuple(int(j) for j in arrays.wholes("order", d))
         require(sorted(order) == list(range(d)), "its order does not consist of its columns")
         facts = arrays.wholes("bins_facts", d, 2)
-        values = arrays.float_pieces("bins_values", d)
-        counts, starts, orders = (
-            arrays.whole_pieces(f"bins_{name}", d) for name in ("counts", "starts", "order")
-        )
         bins = []
-        for j, (column, (n_missing, real)) in enumerate(zip(schema.columns, facts, strict=True)):
-            require(real == (column.size == 0), f"column {j} is of a different kind")
-            bins.append(
-                Bins(values[j], counts[j], starts[j], orders[j], int(n_missing), bool(real))
-            )
+        given = zip(schema.columns, facts, take_bins(arrays, "bins_", d), strict=True)
+        for column, (n_missing, real), parts in given:
+            bins.append(Bins(*parts, n_missing=int(n_missing), real=bool(real)))
             bins[-1].check(column)
         return Layout(tuple(bins), order, n_units, n_inputs)
 

@@ -12,7 +12,6 @@ distinct values with their counts: a column of integers costs milliseconds, what
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -21,12 +20,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, digamma, gammaln, logsumexp
 
-from limi.generators._bins import Bins, cut
-from limi.generators._state import Arrays, require
+from limi.generators._bins import Bins, cut, pack_bins, take_bins
+from limi.generators._state import Arrays, pack, require
 from limi.table.schema import Column, Schema
 from limi.types import Index, Mask, Rows
 
-__all__ = ["Encoded", "Encoding", "Modes", "mixture", "pack"]
+__all__ = ["Encoded", "Encoding", "Modes", "mixture"]
 
 _Cells: TypeAlias = NDArray[np.float64]
 
@@ -296,17 +295,13 @@ class Encoding:
         modes = [p if isinstance(p, Modes) else None for p in self.parts]
         bins = [p if isinstance(p, Bins) else None for p in self.parts]
         none: NDArray[Any] = np.zeros(0)
-        nowhere: NDArray[Any] = np.zeros(0, dtype=np.int64)
         missing = [p.missing if isinstance(p, Modes) else p.n_missing for p in self.parts]
         return {
             "encoding_missing": np.array(missing, dtype=np.int64),
             **pack("encoding_mode_weights", [none if m is None else m.weights for m in modes]),
             **pack("encoding_means", [none if m is None else m.means for m in modes]),
             **pack("encoding_stds", [none if m is None else m.stds for m in modes]),
-            **pack("encoding_values", [none if b is None else b.values for b in bins]),
-            **pack("encoding_counts", [nowhere if b is None else b.counts for b in bins]),
-            **pack("encoding_starts", [nowhere if b is None else b.starts for b in bins]),
-            **pack("encoding_order", [nowhere if b is None else b.order for b in bins]),
+            **pack_bins("encoding_", bins),
         }
 
     @staticmethod
@@ -315,27 +310,17 @@ class Encoding:
         d = len(schema)
         missing = held.wholes("encoding_missing", d)
         floats = [
-            held.float_pieces(f"encoding_{name}", d)
-            for name in ("mode_weights", "means", "stds", "values")
+            held.float_pieces(f"encoding_{name}", d) for name in ("mode_weights", "means", "stds")
         ]
-        counts, starts, order = (
-            held.whole_pieces(f"encoding_{name}", d) for name in ("counts", "starts", "order")
-        )
+        of_bins = take_bins(held, "encoding_", d)
         parts: list[Modes | Bins] = []
         for j, column in enumerate(schema.columns):
-            weights, means, stds, values = (pieces[j] for pieces in floats)
-            numerical = column.kind == "numerical"
-            of_bins = [values, counts[j], starts[j], order[j]]
-            unused = of_bins if numerical else [weights, means, stds]
+            weights, means, stds = (pieces[j] for pieces in floats)
+            unused = of_bins[j] if column.is_number else (weights, means, stds)
             require(not any(map(len, unused)), f"column {j} is of a different kind")
-            part: Modes | Bins = Modes(weights, means, stds, bool(missing[j]))
-            if not numerical:
-                part = Bins(values, counts[j], starts[j], order[j], int(missing[j]), False)
-            part.check(column)
-            parts.append(part)
+            if column.is_number:
+                parts.append(Modes(weights, means, stds, bool(missing[j])))
+            else:
+                parts.append(Bins(*of_bins[j], n_missing=int(missing[j]), real=False))
+            parts[-1].check(column)
         return Encoding(schema, tuple(parts))
-
-
-def pack(name: str, pieces: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
-    """Arrays of different lengths as one, with their sizes."""
-    return {name: np.concatenate(pieces), f"{name}_sizes": np.array([len(p) for p in pieces])}

@@ -13,6 +13,7 @@ import json
 import math
 import warnings
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -23,7 +24,7 @@ from limi.errors import CorruptStore
 from limi.system.reading import regular
 from limi.system.validate import require_fields
 
-__all__ = ["FORMAT", "MOST_ROWS", "Arrays", "facts_of", "read", "require"]
+__all__ = ["FORMAT", "MOST_ROWS", "Arrays", "facts_of", "pack", "read", "require"]
 
 FORMAT = 1
 MOST_ROWS = 10**8
@@ -156,6 +157,11 @@ class Arrays:
         wanted = " x ".join("any" if length is None else str(length) for length in shape)
         require(fits, f"{name} has the shape {array.shape} instead of {wanted[:80]}")
         return array
+
+
+def pack(name: str, pieces: Sequence[NDArray[Any]]) -> dict[str, NDArray[Any]]:
+    """Arrays of different lengths as one, with their sizes; `Arrays` has them again as pieces."""
+    return {name: np.concatenate(pieces), f"{name}_sizes": np.array([len(p) for p in pieces])}
 
 
 def facts_of(facts: Any, settings: type[_T]) -> tuple[_T, tuple[str, ...]]:

@@ -31,7 +31,7 @@ from limi.errors import InvalidInput
 from limi.generators._base import GeneratorOffers, OnStep
 from limi.generators._bins import Bins, column_order, cut
 from limi.generators._checks import check_latents, prepare, require_rows
-from limi.generators._conditional import Conditional, counted, from_arrays
+from limi.generators._conditional import Conditional, counted, from_arrays, to_arrays
 from limi.generators._decision_diagram import Codes, DiagramWalk
 from limi.generators._domain import HIGHEST
 from limi.generators._state import Arrays, facts_of
@@ -159,13 +159,8 @@ class Trees:
 
     def state(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         """Arrays of all columns one after the other, and facts."""
-        parts = [c.state() for c in self.conditionals]
-        arrays: dict[str, NDArray[Any]] = {}
-        for name in parts[0]:
-            arrays[name] = np.concatenate([part[name] for part in parts])
-            arrays[f"{name}_sizes"] = np.array([len(part[name]) for part in parts])
         facts = {"settings": asdict(self.settings), "notes": list(self.notes)}
-        return arrays, facts
+        return to_arrays(self.conditionals), facts
 
     def _chunks(self, n: int) -> Iterator[slice]:
         size = min(max(_CHUNK_CELLS // len(self.schema), 512), _CHUNK_ROWS)
