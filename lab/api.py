@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from lab.bench_page import bench_figures, bench_page
 from lab.cells import Cell, expand
-from lab.extend import collect_bench, extend, load_bench
+from lab.extend import extend, load_bench
 from lab.files import SCALES, Study, load, names, shipped_results
 from lab.formats import StudyTable, render
 from lab.page import check_pages, figures, pages
 from lab.results import Outcome, Results, keep, read
-from lab.run import Ran, StudyProgress, run
+from lab.run import Ran, run
 from lab.standings import MEASURES as BENCH_MEASURES
 from lab.standings import Standings
 from lab.watch import Watched, watch
@@ -27,13 +27,11 @@ __all__ = [
     "Results",
     "Standings",
     "Study",
-    "StudyProgress",
     "StudyTable",
     "Watched",
     "bench_figures",
     "bench_page",
     "check_pages",
-    "collect_bench",
     "expand",
     "extend",
     "figures",

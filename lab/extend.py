@@ -7,13 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from lab.cells import expand
 from lab.files import Study, Variant, load
-from lab.results import DONE, Outcome, Results, read
 from lab.targets import definitions
 from limi.errors import InvalidInput
 
-__all__ = ["collect_bench", "extend", "load_bench"]
+__all__ = ["extend", "load_bench"]
 
 
 def load_bench(added: Sequence[Path] = ()) -> Study:
@@ -22,27 +20,6 @@ def load_bench(added: Sequence[Path] = ()) -> Study:
     for path in added:
         study = extend(study, definitions.read(path))
     return study
-
-
-def collect_bench(study: Study, scale: str, folders: Sequence[Path]) -> Results:
-    """Results of several machines: of each cell that has numbers the first folder's, and where none
-    has, why not. InvalidInput where there are none at all."""
-    known: dict[str, Outcome] = {}
-    made: list[Mapping[str, Any]] = []
-    for folder in folders:
-        found = read(study, scale, folder)
-        if found.outcomes and found.made not in made:
-            made.append(found.made)
-        for name, outcome in found.outcomes.items():
-            if name not in known or known[name].status != DONE == outcome.status:
-                known[name] = outcome
-    chosen = {c.name: known[c.name] for c in expand(study, scale) if c.name in known}
-    if not chosen:
-        where = ", ".join(str(folder) for folder in folders)
-        raise InvalidInput(f"there are no results of the benchmark at scale {scale} in {where}")
-    first, *others = made
-    machines = [*others, *first.get("earlier", ())]
-    return Results(study.name, scale, chosen, {**first, "earlier": machines} if machines else first)
 
 
 def extend(study: Study, added: definitions.Definitions) -> Study:

@@ -12,7 +12,7 @@ from lab import results as _results
 from lab.cells import expand
 from lab.files import folder, load
 from lab.results import DONE, Results
-from lab.run import StudyProgress, run
+from lab.run import run
 from limi.errors import CorruptStore, InvalidInput
 from limi.system import writing
 from limi.system.validate import require_type
@@ -58,7 +58,7 @@ def watch(
     update: bool = False,
     workers: int | str | None = None,
     cluster: str | None = None,
-    on_progress: Callable[[StudyProgress], None] = lambda progress: None,
+    on_progress: Callable[[str], None] = lambda words: None,
 ) -> list[Watched]:
     """Run the watched cells and compare them; `update` writes them as the new baseline."""
     study, path = load("watch"), baseline or baseline_file()

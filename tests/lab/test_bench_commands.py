@@ -1,6 +1,5 @@
 """`python -m lab bench` as a user runs it; what a cell measures is made up."""
 
-import json
 import sys
 from xml.etree import ElementTree
 
@@ -50,23 +49,17 @@ RUN = ["run", "--scale", "smoke", "--workers", "1"]
 
 
 def test_list_names_targets_and_methods(limi):
-    code, out, _ = limi("list", "--json")
+    code, out, _ = limi("list")
     assert code == 0
-    tree = json.loads(out)
-    names = [one["name"] for one in tree["targets"]]
-    assert "census-sex.dnn" in names
-    assert {one["name"] for one in tree["methods"]} >= {"guided", "limi", "grft", "causal", "sg"}
-    assert tree["cells"]["small"] == len(names) * len(tree["methods"]) * 2
-    shown = limi("list")[1]
-    assert "nearly fair" in shown
-    assert all(f"  {name}  " in shown for name in names)  # whole, to be pasted
+    for name in ("nearly fair", "  census-sex.dnn  ", "grft, sg"):
+        assert name in out
 
 
 def test_run_table_and_page(limi, tmp_path):
     code, out, _ = limi(*RUN, "--keep", "kept")
     assert code == 0
     assert "8 cells (7 done, 1 unable); 8 were run now" in out
-    assert json.loads(limi(*RUN, "--json")[1])["run"] == 0
+    assert "0 were run now" in limi(*RUN)[1]
     code, out, _ = limi("table", "--scale", "smoke")
     assert code == 0
     assert "90.0" in out
@@ -74,9 +67,6 @@ def test_run_table_and_page(limi, tmp_path):
     assert "critical difference" in out
     code, out, _ = limi("table", "--measure", "tenth", "--scale", "smoke")
     assert "> 1,000" in out
-    tree = json.loads(limi("table", "--json")[1])
-    assert tree["ranks"]["all"]["1000"]["means"]["guided"] == 1
-    assert tree["ranks"]["all"]["1000"]["targets"] == 2
     code, _, _ = limi("page", "--results", "kept", "--file", "docs.md")
     assert code == 0
     text = (tmp_path / "docs.md").read_text()
@@ -87,19 +77,6 @@ def test_run_table_and_page(limi, tmp_path):
     for name in shown:
         assert f"figures/{name}" in text
         ElementTree.parse(tmp_path / "figures" / name)
-
-
-def test_results_of_two_machines_become_one_file(limi, tmp_path):
-    assert limi(*RUN, "--only", "*/guided/*", "--out", "one")[0] == 0
-    assert limi(*RUN, "--only", "*.dnn/*/*", "--out", "two")[0] == 0
-    code, out, _ = limi("collect", "one", "two", "--scale", "smoke", "--keep", "all")
-    assert code == 0
-    assert "wrote 5 cells" in out
-    tree = json.loads((tmp_path / "all" / "smoke" / "bench.json").read_text())
-    assert len(tree["cells"]) == 5
-    code, _, err = limi("collect", "none", "--scale", "smoke", "--keep", "all")
-    assert code == 2
-    assert "there are no results of the benchmark at scale smoke in none" in err
 
 
 def test_a_file_adds_targets_and_methods(limi, tmp_path):

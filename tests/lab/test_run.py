@@ -20,7 +20,7 @@ from lab.results import DONE, read
 from lab.tables import tables
 from limi import methods
 from limi.errors import CorruptStore, InvalidInput
-from tests.lab.small import ROOT, small_cell
+from tests.lab.small import ROOT
 
 
 @pytest.fixture
@@ -184,16 +184,11 @@ def test_a_table_that_is_not_there_makes_its_cells_absent(fake, tmp_path, monkey
     assert go(tmp_path, scale="small", seeds=1).run == 12
 
 
-def test_time_left_comes_from_like_cells(fake, tmp_path):
+def test_progress_is_told_cell_by_cell(fake, tmp_path):
     told = []
     go(tmp_path, on_progress=told.append)
-    assert [p.done for p in told] == list(range(1, 13))
-    assert {p.total for p in told} == {12}
-    assert told[-1].left == 0.0
-    book = _run._Book(tmp_path / "out", None, {"dnn": expand(load("dnn"), "smoke")}, "smoke", False)
-    costs = {("dnn", "adf"): [4.0, 6.0], ("dnn", ""): [3.0]}
-    book._costs = costs
-    assert book.left([small_cell(variant="adf"), small_cell(variant="sg")], 2) == (5.0 + 3.0) / 2
+    assert told[0].startswith("1 of 12: dnn credit-sex/")
+    assert told[-1].startswith("12 of 12: dnn credit-sex/")
 
 
 def test_bad_numbers_and_places_are_refused(fake, tmp_path):
