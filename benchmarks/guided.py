@@ -25,7 +25,7 @@ import numpy as np
 import sklearn.ensemble  # noqa: F401  (its import is not learning)
 
 from lab import models as benchmark
-from lab.bench import _Noting
+from lab.kinds.bench import _Noting
 from lab.targets.definitions import read
 from lab.targets.making import make_problem
 from limi import data, generators, methods

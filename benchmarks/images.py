@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from lab.images import find_faces, fit_thumbnails
+from lab.kinds.images import find_faces, fit_thumbnails
 from limi.images import attributes, audit_images, makers
 
 

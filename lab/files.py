@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from lab.kinds import KINDS
 from limi.errors import CorruptStore, InvalidInput, nearest
 
 __all__ = [
@@ -32,7 +33,6 @@ __all__ = [
 ]
 
 SCALES = ("smoke", "small", "paper")
-KINDS = ("search", "boundary", "repair", "densities", "twins", "images", "plain", "bench")
 PAPER_GENERATOR = "ctgan"
 _NOT_STUDIES = ("scales", "claims")
 _WATCH = "watch"  # run by `python -m lab check`, no study of its own
@@ -276,8 +276,8 @@ def _study(name: str, tree: Mapping[str, Any]) -> Study:
     if paper_of != name and not paper_numbers(paper_of):
         raise KeyError(f"there is no table of the paper for {paper_of!r}")
     kind = tree["kind"] if base is None else base.kind
-    if kind not in KINDS:
-        raise KeyError(f"kind {kind!r} is none of {KINDS}")
+    if kind not in KINDS.names():
+        raise KeyError(f"kind {kind!r} is none of {KINDS.names()}")
     return Study(
         name=name,
         title=tree["title"],

@@ -15,12 +15,9 @@ from typing import Any
 from lab import results as _results
 from lab.cells import Cell, expand
 from lab.files import Study, load
-from lab.measure import measure_cell
+from lab.kinds import KINDS
 from lab.pool import Failure, Pool
 from lab.results import ABSENT, DONE, FAILED, UNABLE, Outcome, write_cell
-from lab.targets.definitions import read_target
-from lab.targets.making import require_table
-from lab.twins import DRAWN
 from lab.workshop import Need, Workshop, needs_of
 from limi import data
 from limi.errors import InvalidInput, LimiError
@@ -188,26 +185,13 @@ def _note(out: Path, cell: Cell, status: str, why: str) -> Outcome:
 def _absent_tables(cells: Sequence[Cell]) -> dict[str, str]:
     """Why a table is not available, for those that cannot."""
     absent = {}
-    faces = {cell.table for cell in cells if cell.kind == "images"}
-    defined = {cell.table: cell for cell in cells if cell.kind == "bench"}
-    for table in dict.fromkeys(cell.table for cell in cells if cell.table not in DRAWN):
+    for table, cell in {cell.table: cell for cell in cells}.items():
+        require = vars(KINDS.get(cell.kind)).get("require_table")
         try:
-            if table in faces:
-                _look_for_faces(table)
-            elif table in defined:
-                require_table(read_target(defined[table].extra["definition"]))
-            else:
-                data.load(table)
+            data.load(table) if require is None else require(cell)
         except LimiError as error:
             absent[table] = str(error)
     return absent
-
-
-def _look_for_faces(table: str) -> None:
-    from lab.images import DRAWN, find_faces  # late, because it brings scikit-learn
-
-    if table not in DRAWN:
-        find_faces()
 
 
 def _work(shop: Workshop, out: Path, job: Need | Cell) -> Outcome | None:
@@ -215,6 +199,12 @@ def _work(shop: Workshop, out: Path, job: Need | Cell) -> Outcome | None:
         shop.make(job)
         return None
     return _run_cell(shop, out, job)
+
+
+def measure_cell(cell: Cell, shop: Workshop) -> dict[str, Any]:
+    """The measures of a cell, by its kind."""
+    measures: dict[str, Any] = KINDS.get(cell.kind).measure(cell, shop)
+    return measures
 
 
 def _run_cell(shop: Workshop, out: Path, cell: Cell) -> Outcome:

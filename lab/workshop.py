@@ -14,9 +14,9 @@ import numpy as np
 
 from lab import models as targets
 from lab.cells import Cell, tools
-from lab.targets import revision
+from lab.kinds import KINDS
+from lab.targets import making, revision
 from lab.targets.definitions import read_target
-from lab.targets.making import make_problem
 from lab.targets.reference import Reference
 from limi import data, generators
 from limi.audits.problem import Problem, prepare
@@ -38,8 +38,6 @@ from limi.types import Rows
 __all__ = ["Need", "Workshop", "natural_people", "needs_of", "rows_of"]
 
 _MOST_ROWS = 10_000  # of the table, to measure how often a target's decisions flip
-_ONE_BY_ONE, _LONG_ENOUGH = 300, 3.0  # rows of the plain loop; seconds
-_PEOPLE = 1_000_003  # its own seed
 
 Made = Literal["model", "generator", "facts"]
 
@@ -203,7 +201,7 @@ def needs_of(cells: Sequence[Cell]) -> list[list[Need]]:
     """What cells share, in stages: those of one stage can be made side by side."""
     stages: list[dict[Any, Need]] = [{}, {}, {}]
     for cell in cells:
-        if cell.kind in ("twins", "images"):  # they train models of their own in passing
+        if vars(KINDS.get(cell.kind)).get("ALONE"):
             continue
         target = (cell.target, cell.target_seed)
         defined = cell.kind == "bench"
@@ -241,7 +239,7 @@ def _spec_text(cell: Cell) -> str:
 
 @lru_cache(maxsize=3)
 def _bench_problem(text: str, folder: Path) -> Problem:
-    return make_problem(read_target(json.loads(text)), folder)
+    return making.make_problem(read_target(json.loads(text)), folder)
 
 
 @lru_cache(maxsize=2)
@@ -266,8 +264,7 @@ def rows_of(name: str) -> tuple[Schema, Rows]:
 def natural_people(table: str) -> Generator:
     """A generator that no search of a study uses, to measure rates of natural rows with."""
     schema, rows = rows_of(table)
-    rng = Stream.GENERATOR.rng(_PEOPLE)
-    return generators.fit("trees", rows, schema, rng)
+    return making.natural_people(rows, schema)
 
 
 @lru_cache(maxsize=4)
@@ -297,23 +294,6 @@ def _flipping(table: str, protected: tuple[str, ...], kind: str, seed: int) -> R
     return checked.rows[checked.flips]
 
 
-def _plain_speed(problem: Problem) -> float:
-    """Rows a second of a program that asks for one row and one protected value per call.
-
-    By the processor's time, after one call that may load something.
-    """
-    score, schema = problem.target.score, problem.schema
-    score(problem.rows[:1])
-    start, n = time.process_time(), 0
-    while n < _ONE_BY_ONE and time.process_time() - start < _LONG_ENOUGH:
-        for values in schema.combinations:
-            asked = problem.rows[n % len(problem.rows)].copy()
-            asked[schema.protected_index] = values
-            score(asked[None])
-        n += 1
-    return n / max(time.process_time() - start, 1e-9)
-
-
 def _facts(problem: Problem) -> dict[str, Any]:
     info = cast("Any", problem.target.model).info
     rng = np.random.default_rng(0)
@@ -331,7 +311,6 @@ def _facts(problem: Problem) -> dict[str, Any]:
         "real_rate": round(rate.estimate, 4),
         "real_rate_rows": rate.n,
         "real_atn": ceiling,
-        "plain_rows_per_second": round(_plain_speed(problem), 1),
     }
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lab.images import draw_faces as draw
+from lab.kinds.images import draw_faces as draw
 
 __all__ = ["GROUPS", "draw", "look_at_mouth", "pictures"]
 

@@ -5,8 +5,8 @@ import dataclasses
 import numpy as np
 
 from lab.api import Results, Standings, expand, load_bench
-from lab.bench import _Noting
 from lab.figures import draw_ranks
+from lab.kinds.bench import _Noting
 from lab.results import Outcome
 from lab.targets import RECIPES
 from limi.methods.natural import Natural

@@ -9,7 +9,7 @@ from lab import api as studies
 from lab import cells as _cells
 from lab.cells import Cell, expand
 from lab.files import load
-from lab.twins import DRAWN
+from lab.kinds.twins import DRAWN
 from limi import data, generators, methods
 from tests.lab.small import ALL, small_cell
 

@@ -3,7 +3,7 @@
 import pytest
 
 from lab.api import expand, load, run
-from lab.images import find_faces, measure_images
+from lab.kinds.images import find_faces, measure
 from lab.workshop import Workshop
 from limi.errors import InvalidInput
 
@@ -14,14 +14,14 @@ def cells():
 
 
 def test_a_dose_is_seen_and_the_papers_count_is_beside_its_floor(cells, tmp_path):
-    told = measure_images(cells["strokes-photographed-4/default/0"], Workshop(tmp_path))
+    told = measure(cells["strokes-photographed-4/default/0"], Workshop(tmp_path))
     assert told["effect"] > 2
     assert told["direction"] > 0.9
     assert told["effect_seen"] == 1
     assert told["excess_low"] <= told["excess"] <= told["excess_high"]
-    fair = measure_images(cells["strokes-balanced-0/default/0"], Workshop(tmp_path))
+    fair = measure(cells["strokes-balanced-0/default/0"], Workshop(tmp_path))
     assert fair["effect_seen"] == fair["excess_seen"] == 0
-    paper = measure_images(cells["strokes-balanced-0/paper/0"], Workshop(tmp_path))
+    paper = measure(cells["strokes-balanced-0/paper/0"], Workshop(tmp_path))
     assert paper["cases"] == 3 * 60
     assert 0 < paper["floor_flips"] < 1
 

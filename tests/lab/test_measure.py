@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from lab import measure as _measure
+from lab.kinds import search as _measure
 from limi import data
 from limi.search.budget import Stop
 from limi.search.engine import Run

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from lab import api as studies
-from lab import places as _places
 from lab.cells import Cell
+from lab.kinds import _places
 from lab.workshop import Workshop
 from limi.decisions import favors
 from limi.errors import InvalidInput

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from lab import api as studies
-from lab import plain as _plain
 from lab.cells import Cell
 from lab.files import paper_numbers
+from lab.kinds import plain as _plain
 from lab.workshop import Workshop
 from limi.errors import InvalidInput, MissingCapability
 
@@ -29,7 +29,7 @@ def _cell(variant: str) -> Cell:
 @pytest.mark.parametrize("variant", ["adf", "limi"])
 def test_rows_are_counted_as_they_are_checked(shop: Workshop, variant: str):
     cell = _cell(variant)
-    told = _plain.measure_plain(cell, shop)
+    told = _plain.measure(cell, shop)
     n = cell.extra["rows"]
     # A walk is not broken off, and three candidates of a latent are checked at most.
     assert n <= told["rows"] <= 3 * n
@@ -55,7 +55,7 @@ def test_explanations_do_not_count_among_the_checks_of_expga(
     monkeypatch.setattr(_plain, "_program", lambda name: SimpleNamespace(findings=findings))
     monkeypatch.setattr(_plain.time, "process_time", lambda: float(n_asked))
     cell = _cell("expga")
-    told = _plain.measure_plain(cell, shop)
+    told = _plain.measure(cell, shop)
     assert told["rows"] == cell.extra["rows"]
     assert told["loop_speed"] == pytest.approx(1 / 3, abs=0.01)
     n_samples, n_explained = cell.settings["n_samples"], cell.settings["n_rows"]
@@ -76,7 +76,7 @@ def test_every_program_of_the_paper_s_tables_is_timed():
 def test_a_method_without_a_program_is_named(shop: Workshop):
     cell = dataclasses.replace(_cell("adf"), method="natural")
     with pytest.raises(InvalidInput, match="natural has no row-by-row version"):
-        _plain.measure_plain(cell, shop)
+        _plain.measure(cell, shop)
 
 
 def test_without_the_tests_of_limi_it_says_where_to_run(monkeypatch: pytest.MonkeyPatch):

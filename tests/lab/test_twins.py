@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from lab.api import expand, load
+from lab.kinds.twins import match_people, measure
 from lab.mechanism import draw_known, draw_recidivism
-from lab.twins import match_people, measure_twins
 from lab.workshop import Workshop
 from limi.table.schema import Column, Schema
 
@@ -62,7 +62,7 @@ def test_the_synthetic_table_has_two_groups_with_a_gap():
 def test_a_cell_on_people_whose_twins_are_known(matching, tmp_path):
     cells = expand(load("twins"), "smoke")
     cell = next(c for c in cells if c.table == "known" and c.variant == matching)
-    told = measure_twins(cell, Workshop(tmp_path))
+    told = measure(cell, Workshop(tmp_path))
     assert told["people"] == 60
     assert told["gains"] - told["losses"] == pytest.approx(told["net"], abs=2e-4)
     assert 0 <= told["placebo"] <= 1

@@ -1,4 +1,4 @@
-"""Running one cell: what is measured of a search and its findings."""
+"""Searches: what is measured of them and of their findings."""
 
 from __future__ import annotations
 
@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 
 from lab.cells import Cell
-from lab.places import favorable_on_plane, place_rows
-from lab.search import search_cell
+from lab.kinds._places import favorable_on_plane, place_rows
+from lab.kinds._search import search_cell
 from lab.workshop import Workshop
-from limi.audits import pictures
-from limi.errors import InvalidInput
 from limi.metrics._enough import FEWEST_TO_JUDGE
 from limi.metrics._rate import clopper_pearson
 from limi.metrics._space import nearest
@@ -35,7 +33,7 @@ from limi.search.engine import Run
 from limi.table.schema import Schema
 from limi.types import Rows
 
-__all__ = ["measure_cell"]
+__all__ = ["measure"]
 
 _DETECTED = 4_000  # rows of either side that a classifier has to tell apart
 _ONE_BY_ONE = 300  # rows of the plain loop that a search's speed is measured by
@@ -45,32 +43,9 @@ _DISTANCES = 2_000  # findings whose nearest real row is looked for
 _DEFINITIONS: dict[str, Definition] = {"": "paper", "_07": "sdmetrics-0.7", "_032": "sdmetrics"}
 
 
-def measure_cell(cell: Cell, shop: Workshop) -> dict[str, Any]:
-    """The measures of a cell, ready for JSON."""
-    if cell.kind == "repair":
-        from lab.repair import measure_repair
-
-        return measure_repair(cell, shop)
-    if cell.kind == "twins":
-        from lab.twins import measure_twins
-
-        return measure_twins(cell, shop)
-    if cell.kind == "images":
-        from lab.images import measure_images
-
-        return measure_images(cell, shop)
-    if cell.kind == "plain":
-        from lab.plain import measure_plain
-
-        return measure_plain(cell, shop)
-    if cell.kind == "bench":
-        from lab.bench import measure_bench
-
-        return measure_bench(cell, shop)
-    if "place" in cell.extra:
-        return _placed(cell, shop)
-    of_kind = {"search": _search, "boundary": _boundary, "densities": _densities}
-    return of_kind[cell.kind](cell, shop)
+def measure(cell: Cell, shop: Workshop) -> dict[str, Any]:
+    """What a search finds, how fast, and how natural and different its findings are."""
+    return _placed(cell, shop) if "place" in cell.extra else _search(cell, shop)
 
 
 def _search(cell: Cell, shop: Workshop) -> dict[str, Any]:
@@ -293,37 +268,3 @@ def _speed(cell: Cell, shop: Workshop) -> float:
             score(asked[None])
     plain = len(rows) / max(time.process_time() - start, 1e-9)
     return again.run.findings.rows_checked / max(again.run.seconds, 1e-9) / plain
-
-
-def _boundary(cell: Cell, shop: Workshop) -> dict[str, Any]:
-    ran = search_cell(cell, shop).run
-    facts = {name.removeprefix("boundary_"): value for name, value in ran.session.facts.items()}
-    if "auc_train" not in facts:
-        why = ran.session.notes[0] if ran.session.notes else "no boundary was fitted"
-        raise InvalidInput(f"{cell.benchmark}, {cell.target}: {why}")
-    tree = {name: round(float(value), 4) for name, value in facts.items()}
-    return tree | shop.facts(cell) | shop.generator_facts(cell)
-
-
-def _densities(cell: Cell, shop: Workshop) -> dict[str, Any]:
-    search = search_cell(cell, shop)
-    problem, ran, rows = search.problem, search.run, search.rows
-    rng = np.random.default_rng([cell.seed, 7])
-    most = int(cell.extra.get("findings", 1000))
-    chosen = rows[rng.permutation(len(rows))[:most]]
-    # The same for every cell of a table, so that their lines lie over one axis.
-    real = problem.rows[np.random.default_rng(0).permutation(len(problem.rows))]
-    if len(chosen) < FEWEST_TO_JUDGE:
-        raise InvalidInput(f"{cell.method} found {len(rows)} rows, too few for a density")
-    drawn = pictures.densities(real, {"findings": chosen})
-    lines = drawn["lines"]
-    shared = np.minimum(lines["real"], lines["findings"]).sum() / max(sum(lines["real"]), 1e-12)
-    return {
-        "findings": len(rows),
-        "shown": len(chosen),
-        "seconds": round(ran.seconds, 3),
-        "overlap": round(float(shared), 4),
-        "share": drawn["share"],
-        "picture": {"x": drawn["x"], "real": lines["real"], "findings": lines["findings"]},
-        **shop.facts(cell),
-    }

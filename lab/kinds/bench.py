@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from lab.cells import Cell
-from lab.search import search_cell
+from lab.kinds._search import search_cell
+from lab.targets import making
+from lab.targets.definitions import read_target
 from lab.workshop import Workshop
 from limi.metrics.diversity import pairwise_distance
 from limi.metrics.row_naturalness import Judge, judge_by_distance
@@ -22,7 +24,7 @@ from limi.search.session import Session
 from limi.table.partners import distinct_questions
 from limi.table.rows import KeySet, distinct
 
-__all__ = ["BUDGETS", "MARKS", "measure_bench"]
+__all__ = ["BUDGETS", "MARKS", "measure", "require_table"]
 
 BUDGETS = (100, 1_000, 10_000, 100_000)
 MARKS = (1, 10)
@@ -33,7 +35,12 @@ _LOOKED_AT = 1_000  # the smallest budget whose findings are looked at one by on
 _ODD = 0.05
 
 
-def measure_bench(cell: Cell, shop: Workshop) -> dict[str, Any]:
+def require_table(cell: Cell) -> None:
+    """An error where the table of the target is not available."""
+    making.require_table(read_target(cell.extra["definition"]))
+
+
+def measure(cell: Cell, shop: Workshop) -> dict[str, Any]:
     """What each budget finds; of larger ones also how natural and how different findings are."""
     reference = shop.reference(cell)
     n_combinations = reference.facts["combinations"] or 1

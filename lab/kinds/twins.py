@@ -26,13 +26,20 @@ from limi.table.schema import Schema
 from limi.twins import Groups, TwinMaker, find_groups, learn
 from limi.types import Index, Mask, Rows, Scores
 
-__all__ = ["DRAWN", "match_people", "measure_twins"]
+__all__ = ["DRAWN", "match_people", "measure", "require_table"]
 
 DRAWN = ("known", "compas")
 """Tables that a mechanism makes; what is called `compas` here is synthetic, only like the real."""
 
+ALONE = True  # it trains models of its own in passing
 _DRAWN_PEOPLE = {"known": 20_000, "compas": 6_000}
 _SPLIT = 2 / 3  # of the table that models and twins are learned from
+
+
+def require_table(cell: Cell) -> None:
+    """An error where the table is neither known nor drawn."""
+    if cell.table not in DRAWN:
+        data.load(cell.table)
 
 
 @dataclass(frozen=True)
@@ -46,7 +53,7 @@ class _Case:
     true_twins: Rows | None = None  # of the people, where a mechanism tells
 
 
-def measure_twins(cell: Cell, shop: Workshop) -> dict[str, Any]:
+def measure(cell: Cell, shop: Workshop) -> dict[str, Any]:
     """Rates of a matching, how far it agrees with itself, its placebo, and its time."""
     case = _case(cell.table, cell.protected)
     groups = find_groups(case.schema, case.table)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from lab.cells import Cell
-from lab.places import fit_plane
+from lab.kinds._places import fit_plane
 from lab.workshop import Workshop
 from limi import methods
 from limi.audits.problem import Problem
@@ -25,7 +25,7 @@ from limi.errors import InvalidInput, MissingCapability
 from limi.models import gradients
 from limi.types import Rows
 
-__all__ = ["measure_plain"]
+__all__ = ["measure"]
 
 _EXPLAINED = 50  # rows, and twice as many: the difference is what explanations cost
 _OF_ONE_SEED = 4  # a walk has that part of the rows, so that several seeds are tried
@@ -40,7 +40,7 @@ class _Timed:
     before: float = 0.0
 
 
-def measure_plain(cell: Cell, shop: Workshop) -> dict[str, Any]:
+def measure(cell: Cell, shop: Workshop) -> dict[str, Any]:
     """Rows per second of the row-by-row version of the cell's method."""
     known: dict[str, Callable[[Cell, Workshop, Problem, int], _Timed]] = {
         "aequitas": _time_aequitas,

@@ -17,7 +17,7 @@ import numpy as np
 
 from lab import models as benchmark
 from lab.cells import Cell
-from lab.search import search_cell
+from lab.kinds._search import search_cell
 from lab.workshop import Workshop, natural_people, rows_of
 from lab.yardstick import Yardstick
 from limi import data
@@ -46,7 +46,7 @@ from limi.repairs import (
 from limi.search.findings import Findings, Found
 from limi.types import Index, Rows, Truth
 
-__all__ = ["measure_repair"]
+__all__ = ["measure"]
 
 CONTROL = "anew"  # the recipe that adds nothing: another plain training (of "none" cells are older)
 _PRESET = ("recipe", "label", "fraction")
@@ -71,7 +71,7 @@ _QUESTIONS = 200_000  # for one rate
 _HELD_OUT = 0.3
 
 
-def measure_repair(cell: Cell, shop: Workshop) -> dict[str, Any]:
+def measure(cell: Cell, shop: Workshop) -> dict[str, Any]:
     """The target's figures before and after."""
     if "how" in cell.extra:
         return _measure_way(cell, shop)
