@@ -34,7 +34,7 @@ def credit(raw: Frame, schema: Schema, source_rows: Any) -> Frame:
         cells = rows[column.name]
         if column.name == "sex":
             coded["sex"] = cells == "A92"
-        elif column.kind == "numerical":
+        elif column.is_number:
             coded[column.name] = cells // {"credit_amount": 100, "age": 10}.get(column.name, 1)
         else:
             coded[column.name] = _suffix(cells, attribute=position + 1)
@@ -56,7 +56,7 @@ def bank(raw: Frame, schema: Schema) -> Frame:
 def clip(frame: Frame, schema: Schema) -> Frame:
     """The frame with every cell cut to the ends of its column's domain."""
     ends = {
-        c.name: (c.low, c.high) if c.kind == "numerical" else (min(c.levels), max(c.levels))
+        c.name: (c.low, c.high) if c.is_number else (min(c.levels), max(c.levels))
         for c in schema.columns
     }
     cut = {name: frame[name].clip(*ends[name]) for name in schema.names}

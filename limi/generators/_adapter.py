@@ -100,7 +100,7 @@ class Adapted:
             raise InvalidInput(f"decode returns frames without the columns {spell(absent)}")
         rows = np.empty((len(table), len(self.schema)))
         for j, column in enumerate(self.schema.columns):
-            if column.kind == "numerical":
+            if column.is_number:
                 rows[:, j] = table[column.name].cast(nw.Float64).to_numpy()
         of_levels = np.flatnonzero(~self.schema.is_numerical)
         if len(of_levels):
@@ -140,7 +140,7 @@ def adapt(
         )
     levels = None
     if table is not None:
-        names = [column.name for column in schema.columns if column.kind != "numerical"]
+        names = [column.name for column in schema.columns if not column.is_number]
         levels = Codec.learn(table, schema.select(names) if names else schema)
     adapted = Adapted(
         schema=schema,

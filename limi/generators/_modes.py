@@ -227,7 +227,7 @@ class Encoding:
         """The encoding of a table."""
         parts: list[Modes | Bins] = []
         for position, column in enumerate(schema.columns):
-            if column.kind == "numerical":
+            if column.is_number:
                 parts.append(_modes_of(rows[:, position], rng, max_modes))
             else:
                 parts.append(cut(rows[:, position], real=False, max_bins=max_levels))

@@ -63,7 +63,7 @@ class Axis:
     @cached_property
     def can_be_said(self) -> Mask:
         """Which cells a rule can name: all but the others of too many levels."""
-        rest = "other" if self.column.kind != "numerical" else None
+        rest = None if self.column.is_number else "other"
         return np.array([meaning != rest for meaning in self.meanings])
 
     def say(self, cells: Iterable[int], *, surely: bool = False) -> str:
@@ -114,7 +114,7 @@ class Axis:
 
     def _values(self, meanings: Iterable[float | Special]) -> list[str]:
         codes = sorted(meaning for meaning in meanings if isinstance(meaning, float))
-        if self.column.kind == "numerical":
+        if self.column.is_number:
             return [quote_value(code) for code in codes]
         return [quote_value(self.column.levels[int(code)]) for code in codes]
 
@@ -143,7 +143,7 @@ def make_axes(schema: Schema, rows: Rows) -> dict[int, Axis]:
 
 def _choose(column: Column, counts: Index, n: int) -> Mask:
     """Which codes are cells of their own."""
-    if column.kind != "numerical":
+    if not column.is_number:
         if len(counts) <= _MOST_LEVELS:
             return np.ones(len(counts), dtype=bool)
         kept = np.zeros(len(counts), dtype=bool)

@@ -64,7 +64,7 @@ def find_derived(
 
     def rank(position: int) -> tuple[bool, bool, int]:
         column = schema.columns[position]
-        return column.name not in protected, column.kind == "numerical", position
+        return column.name not in protected, column.is_number, position
 
     def is_turned(decision: _Decision) -> bool:
         """Does the other column decide this one, and is it the better source?"""
@@ -127,7 +127,7 @@ def _write(schema: Schema, a: int, b: int, source: _Coded, column: _Coded) -> De
     if one.missing and not other.missing:
         return None
     values = [other.value(code) for code in results]
-    if one.kind == "numerical":
+    if one.is_number:
         turns = np.flatnonzero(results[1:] != results[:-1]) + 1
         if len(turns) <= _MOST_STEPS and len(turns) + 1 < len(keys):
             return Derived(

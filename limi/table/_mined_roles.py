@@ -55,7 +55,7 @@ def find_roles(
         if position not in axes:
             continue
         for axis in axes.values():
-            if axis.column.kind == "numerical" or axis.position in positions:
+            if axis.column.is_number or axis.position in positions:
                 continue
             others = [o for o in axes.values() if o.position not in (*positions, axis.position)]
             pairs = list(_find_pairs(axes[position], axis, others))

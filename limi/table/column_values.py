@@ -53,7 +53,7 @@ def read_values(column: Column, values: Any, what: str) -> Between | list[Any]:
     """
     if isinstance(values, str):
         found = _RANGE.fullmatch(values)
-        if column.kind == "numerical" and found:
+        if column.is_number and found:
             low, high, step = (None if end is None else float(end) for end in found.groups())
             assert low is not None
             assert high is not None

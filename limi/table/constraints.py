@@ -164,7 +164,7 @@ class _Reader:
             self._hint_at_quotes(name)
         position = self._schema.position(name)
         column = self._schema.columns[position]
-        if column.kind != "numerical":
+        if not column.is_number:
             return _Levels(position, column)
         return Cells(position, column.step > 0 and column.step % 1 == column.low % 1 == 0)
 
@@ -318,11 +318,11 @@ def _require_order(column: Column, other: _Operand) -> None:
 
 def _code(column: Column, value: Value) -> float:
     """The code of a key of a lookup; a number may lie outside the range of its column."""
-    return _as_constant(value) if column.kind == "numerical" else column.code(value)
+    return _as_constant(value) if column.is_number else column.code(value)
 
 
 def _make_table(position: int, column: Column, results: Mapping[float, float]) -> Table:
-    if column.kind != "numerical":
+    if not column.is_number:
         entries = [results.get(float(code), math.nan) for code in range(column.size)]
         return Table(position, np.array([*entries, math.nan]))
     keys = sorted(results)

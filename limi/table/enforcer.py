@@ -449,7 +449,7 @@ class _Steps:
         self.column = schema.position(derived.column)
         (name,) = derived.sources
         self.sources = (schema.position(name),)
-        if schema[name].kind != "numerical":
+        if not schema[name].is_number:
             raise InvalidInput(
                 f"column {derived.column!r} has steps of {name!r}, which is {schema[name].kind}; "
                 "only a numerical column has steps"

@@ -145,7 +145,7 @@ class Codec:
         values = rows
         for position, column in enumerate(self.schema.columns):
             numbers = column.level_numbers
-            if column.kind == "numerical" or numbers is None:
+            if column.is_number or numbers is None:
                 continue
             if np.array_equal(numbers, np.arange(len(numbers))):
                 continue
@@ -273,7 +273,7 @@ def _moment(value: Any) -> str:
 
 def _learn(backend: _Backend, series: Any, column: Column) -> _Store:
     dtype = backend.dtype(series)
-    if column.kind == "numerical":
+    if column.is_number:
         return _Store(dtype, gap=backend.gap(series))
     codes, wrong, why = _codes(backend, series, column)
     if wrong.any():
@@ -304,7 +304,7 @@ def _learn(backend: _Backend, series: Any, column: Column) -> _Store:
 
 def _codes(backend: _Backend, series: Any, column: Column) -> tuple[NDArray[np.float64], Mask, str]:
     """Codes of cells, which of the cells the column cannot hold, and why."""
-    read = _number_codes if column.kind == "numerical" else _level_codes
+    read = _number_codes if column.is_number else _level_codes
     codes, wrong, why = read(backend, series, column)
     gaps = np.isnan(codes) & ~wrong
     if column.missing or not gaps.any():
@@ -366,7 +366,7 @@ def _decode(backend: _Backend, codes: NDArray[np.float64], column: Column, store
     missing = np.isnan(codes)
     if missing.any() and not column.missing:
         raise BadTable(f"column {column.name!r} cannot be missing, by its schema")
-    if column.kind == "numerical":
+    if column.is_number:
         return backend.from_numbers(codes, store.dtype, store.gap)
     slots = np.where(missing, column.size, codes).astype(np.intp)
     return backend.take(store.levels, slots)

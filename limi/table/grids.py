@@ -101,6 +101,6 @@ def _read(schema: Schema, wanted: Sequence[str] | Mapping[str, object]) -> dict[
 
 def _count(column: Column, values: object) -> int | None:
     """How many values are to be tried; None for a number of many values that has none named."""
-    if values in (None, "") and column.kind == "numerical" and not 0 < column.size <= _MOST_VALUES:
+    if values in (None, "") and column.is_number and not 0 < column.size <= _MOST_VALUES:
         return None
     return len(codes_for(column, values))

@@ -92,7 +92,7 @@ def says(name: str, words: Collection[str]) -> bool:
 
 
 def _size(column: Column) -> float:
-    if column.kind != "numerical":
+    if not column.is_number:
         return column.size
     return (column.high - column.low) / column.step + 1 if column.step else float("inf")
 
@@ -110,7 +110,7 @@ def _target(columns: Sequence[Column]) -> str | None:
 
 def _favorable(column: Column) -> Value | None:
     """The label that people want; None where neither of the two tells."""
-    if column.kind == "numerical":
+    if column.is_number:
         if (column.low, column.high) != (0.0, 1.0):
             return None
         return 0 if says(column.name, _UNWANTED) else 1
@@ -129,7 +129,7 @@ def _favorable(column: Column) -> Value | None:
 
 def _spell(column: Column) -> str:
     """A column as `--protected` takes it, in a few steps where it has many values."""
-    if column.kind != "numerical" or _size(column) <= _MOST_VALUES or column.low == column.high:
+    if not column.is_number or _size(column) <= _MOST_VALUES or column.low == column.high:
         return column.name
     width = (column.high - column.low) / _STEPS
     step = max(column.step * round(width / column.step), column.step) if column.step else width

@@ -138,7 +138,7 @@ def _find_implications(axes: Mapping[int, Axis]) -> Iterator[_Suggestion]:
 
 def _label(axis: Axis, cell: int) -> str:
     """What a rule about a cell is called after: a level speaks for itself, a number does not."""
-    plain = axis.column.kind != "numerical" and isinstance(axis.meanings[cell], float)
+    plain = not axis.column.is_number and isinstance(axis.meanings[cell], float)
     return axis.name(cell) if plain else f"{axis.column.name} {axis.name(cell)}"
 
 
@@ -203,7 +203,7 @@ def _find_bounds(
     """
     ascending = {x: np.sort(rows[:, x][~np.isnan(rows[:, x])]) for x in numbers}
     for axis in axes.values():
-        if axis.column.kind == "numerical":
+        if axis.column.is_number:
             continue
         order = np.argsort(axis.cells, kind="stable")
         held = np.flatnonzero(axis.counts)

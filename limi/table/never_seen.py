@@ -90,7 +90,7 @@ def find_never_seen(schema: Schema, rows: Rows) -> NeverSeen | None:
     if share < _LEAST_SHARE:
         return None
     column = schema[schema.protected[worst.number]]
-    near = near if column.kind == "numerical" else 0
+    near = near if column.is_number else 0
     return NeverSeen(
         share,
         column.name,
@@ -120,7 +120,7 @@ class _Worst(NamedTuple):
 def _who_holds(schema: Schema, rows: Rows, number: int, places: Index) -> list[Index]:
     """Rows that hold each value of a protected column; of a number, those that come nearest."""
     position, codes = int(schema.protected_index[number]), schema.protected_codes[number]
-    if schema.columns[position].kind != "numerical":
+    if not schema.columns[position].is_number:
         return [np.flatnonzero(places == value) for value in range(len(codes))]
     cells = rows[:, position]
     order = np.argsort(cells, kind="stable")[: int((~np.isnan(cells)).sum())]

@@ -60,7 +60,7 @@ def codes_for(column: Column, values: object) -> tuple[float, ...]:
     """The codes that values stand for; all of the column's where none are given."""
     what = f"protected column {column.name!r}"
     if values is None or values == "":
-        if column.kind != "numerical":
+        if not column.is_number:
             return tuple(float(position) for position in range(column.size))
         return codes_between(column, Between(column.low, column.high, None), what)
     wanted = read_values(column, values, what)

@@ -155,7 +155,7 @@ def _recognise(column: Column, series: Any, backend: Any) -> Recognised:
 
 def _role(column: Column, series: Any, backend: Any) -> tuple[Role, str]:
     size = column.size
-    if column.kind == "numerical":
+    if column.is_number:
         if column.low == column.high:
             return "constant", f"always holds {column.show(column.low)}"
         return _role_of_numbers(column, series, backend)
@@ -209,9 +209,9 @@ def _differs(column: Column, series: Any, backend: Any) -> bool:
 
 def _personal(column: Column, role: Role) -> str:
     """What kind of personal data a column looks like."""
-    if role in ("date", "constant") or (column.kind == "numerical" and role != "id"):
+    if role in ("date", "constant") or (column.is_number and role != "id"):
         return ""
-    if role == "id" and (says(column.name, _IDS) or column.kind == "numerical"):
+    if role == "id" and (says(column.name, _IDS) or column.is_number):
         return "identifiers"
     texts = [str(level).strip() for level in column.levels[:_LOOKED_AT] if level != ""]
     if texts and all(map(_EMAIL.fullmatch, texts)):

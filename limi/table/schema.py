@@ -66,7 +66,7 @@ class Column:
             raise InvalidInput(
                 f"column {self.name!r} has kind {self.kind!r}; kinds are {spell(get_args(Kind))}"
             )
-        if self.kind == "numerical":
+        if self.is_number:
             self._check_range()
         elif not self.levels:
             raise InvalidInput(f"column {self.name!r} is {self.kind} and needs a list of levels")
@@ -108,7 +108,7 @@ class Column:
     @cached_property
     def size(self) -> int:
         """Number of values without missing; 0 for a real-valued column."""
-        if self.kind != "numerical":
+        if not self.is_number:
             return len(self.levels)
         return round((self.high - self.low) / self.step) + 1 if self.step else 0
 
@@ -171,7 +171,7 @@ class Column:
         """A code as a person would write it."""
         if math.isnan(code):
             return "missing"
-        if self.kind != "numerical":
+        if not self.is_number:
             position = int(code)
             return self.labels[position] if self.labels else str(self.levels[position])
         return f"{code:.10g}" if code % 1 else f"{code:.0f}"
@@ -182,7 +182,7 @@ class Column:
             raise InvalidInput(
                 f"a whole number of more than 300 digits is not a value of column {self.name!r}"
             )
-        if self.kind == "numerical":
+        if self.is_number:
             try:
                 number = float(value)
             except (TypeError, ValueError, OverflowError):

@@ -59,7 +59,7 @@ def dump(
             lines.append(f"{to_toml(name)} = {to_toml([column.value(code) for code in codes])}")
     for column in schema.columns:
         lines += ["", f"[columns.{to_toml(column.name)}]", f"kind = {to_toml(column.kind)}"]
-        if column.kind == "numerical":
+        if column.is_number:
             lines += [
                 f"{name} = {to_toml(_number(getattr(column, name)))}"
                 for name in ("low", "high", "step")

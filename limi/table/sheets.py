@@ -96,7 +96,7 @@ def _cells(column: Column, codes: NDArray[np.float64]) -> Any:
     import pandas as pd
 
     kind = _kind(column)
-    if column.kind == "numerical":
+    if column.is_number:
         if kind == "f":
             return pd.Series(codes)
         return pd.Series(codes, dtype="Int64") if column.missing else codes.astype(np.int64)
@@ -116,7 +116,7 @@ _DTYPES = {
 
 def _kind(column: Column) -> str:
     """Whole numbers, real ones, booleans or text."""
-    if column.kind == "numerical":
+    if column.is_number:
         ends = (column.low, column.high, column.step)
         whole = all(end == int(end) and abs(end) <= _LARGEST for end in ends)
         return "i" if whole and column.step else "f"
