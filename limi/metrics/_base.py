@@ -14,7 +14,6 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sized
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -95,7 +94,7 @@ class Effort:
     queries: int
 
 
-_STREAMS = {"consistency": 0, "naturalness": 1, "pairwise_distance": 2}
+_STREAMS = {"consistency": 0, "detection": 1, "pairwise_distance": 2}
 
 
 @dataclass(frozen=True)
@@ -162,12 +161,6 @@ class Evidence:
     def enough_to_compare(self) -> bool:
         """Are there enough findings, and rows, to hold the ones against the others as sets?"""
         return len(self.found) >= FEWEST_TO_JUDGE and len(self.table) >= 2 * FEWEST_TO_JUDGE
-
-    @cached_property
-    def shuffled(self) -> Rows:
-        """The table's rows in another order, for halves of it: the first draw of the stream
-        `naturalness`."""
-        return self.table[self.rng("naturalness").permutation(len(self.table))]
 
 
 @dataclass(frozen=True)

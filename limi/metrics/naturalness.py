@@ -701,8 +701,7 @@ def _measure_detection(evidence: Evidence) -> Mapping[str, Figure] | None:
     """How little a classifier can tell findings from the table's rows."""
     if not evidence.enough_to_compare:
         return None
-    _ = evidence.shuffled  # the first draw of the stream that both use
-    rng = evidence.rng("naturalness")
+    rng = evidence.rng("detection")
     told: dict[str, Figure] = {}
     for name, most in _MOST_DETECTED.items():
         if evidence.in_time(f"detection ({name})"):

@@ -140,9 +140,9 @@ def _measure_distance(evidence: Evidence) -> Figure | None:
     """Mean Euclidean distance of a finding to the nearest real row."""
     if not evidence.enough_to_compare or not evidence.in_time("distance to real rows"):
         return None
-    half = len(evidence.table) // 2
-    near, far = evidence.shuffled[:half], evidence.shuffled[half:]
-    rng, schema = evidence.rng("naturalness"), evidence.schema
+    rng, schema = evidence.rng("nearest_neighbour_distance"), evidence.schema
+    shuffled = evidence.table[rng.permutation(len(evidence.table))]
+    near, far = np.array_split(shuffled, [len(shuffled) // 2])
     return Figure(
         nearest_neighbour_distance(near, evidence.found.rows, schema, rng),
         beside={"of_real_rows": nearest_neighbour_distance(near, far, schema, rng)},

@@ -178,3 +178,16 @@ def test_the_suite_refuses_the_name_of_a_fact_of_groups():
 
     with pytest.raises(AssertionError, match="counts is limi's own"):
         check(metric(GROUP, **READS)(counts))
+
+
+def test_no_two_metrics_draw_from_one_stream():
+    """Else leaving out one, for want of time, would change the other's number."""
+    drawn = {}
+    for one in declared():
+        if one.family != GROUP:
+            given = make_evidence()
+            one(given)
+            for stream in given._streams:
+                drawn.setdefault(stream, []).append(one.name)
+    assert "detection" in drawn
+    assert [names for names in drawn.values() if len(names) > 1] == []

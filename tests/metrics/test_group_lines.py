@@ -5,8 +5,11 @@ import math
 import numpy as np
 import pytest
 
+from limi.decisions import Classes, Difference
+from limi.metrics import _groups
 from limi.metrics._base import Decided
 from limi.metrics.group_lines import GroupLine, group_lines
+from limi.metrics.outcomes import measure_gaps
 from limi.table.schema import Column, Schema
 
 SCHEMA = Schema(
@@ -110,3 +113,69 @@ def test_lines_survive_json(lines):
 
     for line in lines:
         assert GroupLine.from_dict(json.loads(json.dumps(dataclasses.asdict(line)))) == line
+
+
+def frame_of(metrics, decided, groups):
+    fairlearn = pytest.importorskip("fairlearn.metrics", reason="fairlearn is the other opinion")
+    known = decided.labels >= 0
+    return fairlearn.MetricFrame(
+        metrics={name: getattr(fairlearn, name) for name in metrics},
+        y_true=decided.labels[known],
+        y_pred=decided.favorable[known].astype(int),
+        sensitive_features=groups[known],
+    )
+
+
+def test_every_group_has_the_figures_of_fairlearn(lines):
+    """To 12 digits, on the rows with labels; selection is of all rows."""
+    names = {
+        "false_favorable": "false_positive_rate",
+        "false_unfavorable": "false_negative_rate",
+    }
+    decided = Decided("real", ROWS, FAVORABLE, LABELS)
+    parted = _groups.cut(SCHEMA["age"], ROWS[:, 1])
+    for column, groups in (
+        ("sex", np.array(["F", "M"])[ROWS[:, 0].astype(int)]),
+        ("age", np.array(parted.words)[parted.places]),
+    ):
+        theirs = frame_of(names.values(), decided, groups).by_group
+        for line in of(lines, column):
+            for ours, name in names.items():
+                found = getattr(line, ours)
+                if found is not None:  # of enough rows
+                    expected = theirs.loc[line.group, name]
+                    assert found.estimate == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["class", "number"])
+def test_gaps_of_classes_and_numbers_are_those_of_fairlearn(kind):
+    fairlearn = pytest.importorskip("fairlearn.metrics", reason="fairlearn is the other opinion")
+    from sklearn.metrics import accuracy_score, mean_absolute_error
+
+    rng = np.random.default_rng(4)
+    cells = rng.integers(0, 3, 600).astype(float)
+    column = Column(name="race", kind="categorical", levels=("a", "b", "c"))
+    schema = Schema((column, SCHEMA["x"])).protect(["race"])
+    rows = np.column_stack([cells, np.zeros(600)])
+    truth = rng.integers(0, 3, 600).astype(float)
+    answers = np.where(rng.random(600) < 0.6, truth, rng.integers(0, 3, 600))
+    given = {"sensitive_features": cells}
+    if kind == "class":
+        rule = Classes(("low", "mid", "high"))
+        ours = measure_gaps(schema, rule, rows, answers + 0.25, truth)
+        gap = fairlearn.MetricFrame(metrics=accuracy_score, y_true=truth, y_pred=answers, **given)
+        widest = max(
+            fairlearn.demographic_parity_difference(truth == k, answers == k, **given)
+            for k in range(3)
+        )
+        theirs = {"accuracy_score_difference": gap.difference()}
+        theirs["demographic_parity_difference"] = widest
+    else:
+        ours = measure_gaps(schema, Difference(10.0), rows, answers, truth)
+        frames = [
+            fairlearn.MetricFrame(metrics=metric, y_true=truth, y_pred=answers, **given)
+            for metric in (fairlearn.mean_prediction, mean_absolute_error)
+        ]
+        names = ("mean_prediction_difference", "mean_absolute_error_difference")
+        theirs = dict(zip(names, (frame.difference() for frame in frames), strict=True))
+    assert ours == pytest.approx(theirs, abs=1e-12)
