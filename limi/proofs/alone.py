@@ -9,18 +9,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from limi.proofs.grids import MOST_ROWS, codes_between, combine, count_between
 from limi.proofs.near import Near
 from limi.proofs.people import Answer, People, Stage
 from limi.proofs.question import part_people
 from limi.search.tried import Tried, stray_patterns
 from limi.table.partners import expand
-from limi.table.rows import snap
 from limi.table.schema import Schema
 from limi.types import Rows
 
 __all__ = ["list_ruled", "mark_alone"]
-
-_MOST = 20_000  # rows that are looked at
 
 
 def mark_alone(people: People, near: Near) -> None:
@@ -70,20 +68,12 @@ def list_ruled(
     """The rows between two ends that differ in these columns, else as the centre, and whether these
     are all: not where a real-valued column moves, or where there are too many."""
     moved = [j for j in columns if low[j] < high[j]]
-    counts = [(high[j] - low[j]) / schema.step[j] if schema.step[j] else np.inf for j in moved]
-    if np.prod(np.rint(counts) + 1) > _MOST:
+    if np.prod(count_between(low[moved], high[moved], schema.step[moved])) > MOST_ROWS:
         return centre[None], False
-    choices = [
-        low[j] + schema.step[j] * np.arange(int(np.rint(n)) + 1)
-        for j, n in zip(moved, counts, strict=True)
-    ]
+    choices = [codes_between(low[j], high[j], schema.step[j]) for j in moved]
     # A missing cell that may become any value may stay missing too.
     choices = [
         np.append(codes, np.nan) if np.isnan(centre[j]) else codes
         for j, codes in zip(moved, choices, strict=True)
     ]
-    rows = np.repeat(centre[None], int(np.prod([len(codes) for codes in choices])), axis=0)
-    for j, cells in zip(moved, np.meshgrid(*choices, indexing="ij"), strict=True):
-        rows[:, j] = cells.ravel()
-    is_moved = np.isin(np.arange(len(schema)), moved)
-    return np.where(is_moved, snap(schema, rows), rows), True
+    return combine(schema, centre, moved, choices), True

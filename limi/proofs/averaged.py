@@ -23,7 +23,7 @@ from limi.models._averaged import AveragedClassifier, AveragedFunction, Swaps
 from limi.models.target import Target
 from limi.proofs.alone import list_ruled
 from limi.proofs.near import Near
-from limi.proofs.people import Answer, People, Stage
+from limi.proofs.people import People, Stage
 from limi.proofs.question import make_partners, part_people
 from limi.types import Rows
 
@@ -97,9 +97,7 @@ def prove_by_averaging(
     schema = people.schema
     person, centre, low, high = part_people(schema, near, people.rows)
     partners, there = make_partners(schema, near, centre)
-    has_partner = np.zeros(len(people.rows), dtype=bool)
-    has_partner[person[there.any(axis=1)]] = True
-    people.prove(np.flatnonzero(people.is_open & ~has_partner), Stage.PERSON, Answer.ALONE)
+    people.prove_alone(person[there.any(axis=1)])
     moving, looked_up = schema.moving_index, averaging.looked_up
     unsure = np.zeros(len(people.rows), dtype=bool)
     boxes = np.flatnonzero(there.any(axis=1))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from limi.proofs.grids import MOST_ROWS, codes_between, combine
 from limi.proofs.people import People
 from limi.proofs.question import Question
-from limi.table.rows import snap
 from limi.trees.lattice import Lattice
 from limi.types import Rows
 
@@ -17,7 +17,6 @@ Ints = NDArray[np.int64]
 Allowed = list[tuple[list[tuple[int, int]], Ints]]
 """Columns, each with the side it is of, and the atoms that they may have together."""
 
-_MOST = 20_000  # rows that are looked at
 _OF_A_REAL = 9  # numbers of a real-valued column that are tried
 
 
@@ -34,15 +33,9 @@ def enumerate_cell(
     own = lattice.atoms(centre[None])[0]
     base = np.where((own >= low) & (own <= high), centre, base)
     columns, choices, whole = _choices(lattice, question, part, low, high)
-    sizes = [max(1, len(choice)) for choice in choices]
-    if np.prod(sizes, dtype=float) > _MOST:
+    if np.prod([len(choice) for choice in choices], dtype=float) > MOST_ROWS:
         return base[None], False
-    rows = np.repeat(base[None], int(np.prod(sizes)), axis=0)
-    for j, cells in zip(columns, np.meshgrid(*choices, indexing="ij"), strict=True):
-        rows[:, j] = cells.ravel()
-    moved = np.zeros(len(schema), dtype=bool)
-    moved[columns] = True
-    return np.where(moved & (schema.step > 0), snap(schema, rows), rows), whole
+    return combine(schema, base, columns, choices), whole
 
 
 def enumerate_rules(
@@ -87,8 +80,11 @@ def _choices(
     choices, whole = [], True
     for j in columns:
         step = schema.step[j]
-        n = int(np.rint((highest[j] - lowest[j]) / step)) + 1 if step else _OF_A_REAL
-        codes = lowest[j] + step * np.arange(n) if step else np.linspace(lowest[j], highest[j], n)
+        codes = (
+            codes_between(lowest[j], highest[j], step)
+            if step
+            else np.linspace(lowest[j], highest[j], _OF_A_REAL)
+        )
         whole &= bool(step)
         atoms = lattice.axes[j].atoms(codes)
         codes = codes[(atoms >= low[j]) & (atoms <= high[j])]

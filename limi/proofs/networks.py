@@ -14,7 +14,6 @@ of its own, which is added to the bounds of each layer before the next one is bo
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -27,8 +26,9 @@ from limi.decisions import EDGE, Favorable, favors, opposes
 from limi.errors import BadModel, InvalidInput
 from limi.models._base import WithModule
 from limi.models.target import Target
+from limi.proofs.grids import codes_between, combine, count_between
 from limi.proofs.near import Near
-from limi.proofs.people import Answer, People, Stage
+from limi.proofs.people import People, Stage
 from limi.proofs.question import make_partners, part_people
 from limi.table.rows import snap
 from limi.trees.ensemble import SINGLE
@@ -281,9 +281,7 @@ class NetworkProof:
         """Bound and cut until everybody is decided or has had so many boxes."""
         people, person = self._people, self._person
         there = self._there.any(axis=1)
-        has_partner = np.zeros(len(people.rows), dtype=bool)
-        has_partner[person[there]] = True
-        people.prove(np.flatnonzero(people.is_open & ~has_partner), Stage.PERSON, Answer.ALONE)
+        people.prove_alone(person[there])
         part, low, high = np.flatnonzero(there), self._low[there], self._high[there]
         people.gap[:] = 0.0
         waits = np.zeros(len(self._person), dtype=bool)  # boxes that were never bounded
@@ -321,8 +319,7 @@ class NetworkProof:
         index = np.flatnonzero(is_open)
         part, low, high, lean = part[index], low[index], high[index], lean[index]
         self._try_corners(part, low, high, lean)
-        counts = self._count(low, high)
-        few = counts <= _FEW_ROWS
+        few = np.prod(count_between(low, high, self._schema.step), axis=1) <= _FEW_ROWS
         for at in np.flatnonzero(few & self._people.is_open[self._person[part]]):
             rows = self._enumerate(int(part[at]), low[at], high[at])
             who = np.full(len(rows), self._person[part[at]])
@@ -374,21 +371,11 @@ class NetworkProof:
         first, last = self._numbers(low), self._numbers(high)
         return np.minimum(first, last), np.maximum(first, last)
 
-    def _count(self, low: Rows, high: Rows) -> Floats:
-        """Rows of boxes; many where a real-valued column moves."""
-        step = self._schema.step
-        moved = high > low
-        n = np.where(step > 0, np.rint((high - low) / np.where(step > 0, step, 1.0)) + 1, np.inf)
-        counts: Floats = np.prod(np.where(moved, n, 1.0), axis=1)
-        return counts
-
     def _enumerate(self, part: int, low: Any, high: Any) -> Rows:
-        step = self._schema.step
-        choices = [
-            [a] if not b > a else a + s * np.arange(int(np.rint((b - a) / s)) + 1)
-            for a, b, s in zip(low, high, step, strict=True)
-        ]
-        rows = np.array(list(itertools.product(*choices)))
+        """All rows of a box of few."""
+        moved = np.flatnonzero(high > low).tolist()
+        choices = [codes_between(low[j], high[j], self._schema.step[j]) for j in moved]
+        rows = combine(self._schema, low, moved, choices)
         return self._settle_cells(np.full(len(rows), part), rows)
 
     def _settle_cells(self, part: Index, rows: Rows) -> Rows:

@@ -87,6 +87,12 @@ class People:
         """Note that nobody in these people's neighbourhoods flips."""
         self.answer[person], self.stage[person] = answer, stage
 
+    def prove_alone(self, paired: Index) -> None:
+        """Note who has no partner anywhere near; `paired` are the people who have one."""
+        alone = self.is_open
+        alone[paired] = False
+        self.prove(np.flatnonzero(alone), Stage.PERSON, Answer.ALONE)
+
     def keep_rules(self, person: Index, rows: Rows) -> Mask:
         """Which rows keep all constraints that their person keeps."""
         enforcer = self.schema.enforcer

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from limi.proofs.cells import enumerate_cell
-from limi.proofs.people import Answer, People, Stage
+from limi.proofs.people import People, Stage
 from limi.proofs.question import Question
 from limi.proofs.search import climb, nearness
 from limi.trees.bounds import Boxes, bound_boxes
@@ -82,9 +82,7 @@ class Splitting:
         """Bounds of whole neighbourhoods, and a short search where they do not decide."""
         question, people = self._question, self._people
         there = question.boxes.there.any(axis=1)
-        has_partner = np.zeros(len(people.rows), dtype=bool)
-        has_partner[question.person[there]] = True
-        people.prove(np.flatnonzero(people.is_open & ~has_partner), Stage.PERSON, Answer.ALONE)
+        people.prove_alone(question.person[there])
         wanted = np.flatnonzero(there)
         frontier, gap = self._bound(wanted, question.boxes.low[wanted], question.boxes.high[wanted])
         people.gap[:] = 0.0
