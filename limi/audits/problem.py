@@ -345,13 +345,13 @@ def with_held_out(
     target = problem.label_column
     names = [column for column, _, _ in columns]
     known = target is not None and target in names
-    called = "the held-out rows" if name == _HELD_OUT else f"the held-out rows ({name})"
+    called = "held-out rows" if name == _HELD_OUT else f"held-out rows ({name})"
     lacking = [column for column in problem.schema.names if column not in names]
     if beside is not None:
         lacking = [column for column in lacking if column not in problem.schema.protected]
     if lacking and columns:
         raise BadTable(
-            f"{called} lack the column{'s' * (len(lacking) > 1)} {spell(map(repr, lacking))}"
+            f"the {called} lack the column{'s' * (len(lacking) > 1)} {spell(map(repr, lacking))}"
         )
     try:
         if not columns or not len(columns[0][1]):
@@ -362,11 +362,11 @@ def with_held_out(
             _hold_labels(columns, target, problem)
         rows, fits, misfits = problem.target.codec.encode_fitting(frame)
     except BadTable as error:
-        raise BadTable(f"{called} do not fit the table: {error}") from None
+        raise BadTable(f"the {called} do not fit the table: {error}") from None
     left = len(fits) - len(rows)
     if left > _MOST_LEFT_OUT * len(fits):
         raise BadTable(
-            f"{left:,} of {len(fits):,} of {called} do not fit the table: "
+            f"{left:,} of {len(fits):,} {called} do not fit the table: "
             f"{misfits.describe(problem.hidden)}"
         )
     labels = None
@@ -375,7 +375,7 @@ def with_held_out(
     agrees, left_out = _agreeing(problem.schema, rows, "held-out rows")
     if (~agrees).sum() > _MOST_LEFT_OUT * len(rows):
         raise BadTable(
-            f"{int((~agrees).sum())} of {len(rows)} of {called} do not hold what the rules "
+            f"{int((~agrees).sum())} of {len(rows)} {called} do not hold what the rules "
             "derive; either they or the rules belong to another table"
         )
     truth = read_answers(problem.target.rule, columns, target if known else None)
