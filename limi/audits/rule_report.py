@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from limi.audits.what_if import WhatIf, what_ifs
 from limi.metrics.individual import Rate
@@ -50,26 +49,6 @@ class RuleReport:
     proposed: int = 0  # rows that the search proposed
     refused: int = 0  # of them those that broke a rule; they were not asked, and cost nothing
     closed: int = 0  # partners that the search did not ask, because they could not exist
-
-    @staticmethod
-    def from_dict(tree: Mapping[str, Any], rate: Any) -> RuleReport:
-        """The inverse of `dataclasses.asdict`, from JSON; `rate` reads a rate."""
-        return RuleReport(
-            **dict(tree)
-            | {
-                "roles": tuple(SameThing(**thing) for thing in tree["roles"]),
-                "only_protected": {
-                    name: rate(**told) for name, told in tree["only_protected"].items()
-                },
-                "only_protected_what_if": tuple(
-                    map(WhatIf.from_dict, tree["only_protected_what_if"])
-                ),
-                "only_protected_by_column": {
-                    column: {name: rate(**told) for name, told in rates.items()}
-                    for column, rates in tree["only_protected_by_column"].items()
-                },
-            }
-        )
 
 
 def _same_things(schema: Schema, rows: Rows) -> tuple[SameThing, ...]:

@@ -15,7 +15,6 @@ from limi.audits.summary import FORMAT as SUMMARY_FORMAT
 from limi.audits.summary import Summary
 from limi.errors import CorruptStore, InvalidInput, LimiError
 from limi.system.reading import is_file
-from limi.system.validate import require_fields
 from limi.table import schema_files
 from limi.table.schema import Schema
 
@@ -77,7 +76,6 @@ def read_summary(folder: str | Path, *, derive: bool = True) -> Summary:
     try:
         with reading("summary", folder):
             summary = Summary.from_dict(tree, derive=derive)
-            require_fields(summary)
     except InvalidInput as error:  # numbers that metrics are derived from are none
         raise CorruptStore(f"the summary in {str(folder)!r} is damaged: {error}") from None
     return summary

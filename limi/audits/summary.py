@@ -26,6 +26,7 @@ from limi.metrics.regions import Condition, Rule, Where
 from limi.metrics.severity import severity_of
 from limi.search.check import cause_names
 from limi.search.findings import Found
+from limi.system.plain import read
 from limi.system.words import both, either
 from limi.table.schema import Schema
 from limi.twins import Twins
@@ -242,33 +243,9 @@ class Summary:
     def from_dict(tree: dict[str, Any], *, derive: bool = True) -> Summary:
         """The inverse of `as_dict`; without `derive`, metrics that follow from others are left out,
         which spares whoever shows no metrics the libraries that work them out."""
-        known = {f.name for f in dataclasses.fields(Summary)}
-        values = {name: value for name, value in tree.items() if name in known}
-        values["rates"] = {name: _rate(**rate) for name, rate in tree["rates"].items()}
-        values["left_out"] = {name: LeftOut(**left) for name, left in tree["left_out"].items()}
-        values["rates_by_column"] = {
-            column: {name: _rate(**rate) for name, rate in rates.items()}
-            for column, rates in tree["rates_by_column"].items()
-        }
-        values["what_if"] = tuple(map(WhatIf.from_dict, tree["what_if"]))
-        values["examples"] = tuple(
-            Example(tuple(Field(**f) for f in e["fields"]), **{k: e[k] for k in e if k != "fields"})
-            for e in tree["examples"]
-        )
-        values["notes"] = tuple(tree["notes"])
-        values["hidden"] = tuple(tree["hidden"])
-        values["groups"] = tuple(map(GroupLine.from_dict, tree["groups"]))
-        values["classes"] = tuple(tree["classes"])
-        values["outcomes"] = tuple(map(Outcomes.from_dict, tree["outcomes"]))
-        if tree["rules"] is not None:
-            values["rules"] = RuleReport.from_dict(tree["rules"], _rate)
-        values["naturalness"] = {
-            name: _likeness(given) for name, given in tree["naturalness"].items()
-        }
-        values["where"] = _regions(tree["where"])
-        if tree["twins"] is not None:
-            values["twins"] = Twins.from_dict(tree["twins"])
-        summary = Summary(**values)
+        summary = read(Summary, tree)
+        if summary.twins is not None:
+            summary.twins.require_groups()
         if not derive or not summary.metrics:
             return summary
         return dataclasses.replace(
@@ -330,43 +307,6 @@ def _without_nan(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_without_nan(inner) for inner in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def _rate(estimate: float | None, low: float, high: float, n: int, anytime: bool = False) -> Rate:
-    return Rate(math.nan if estimate is None else estimate, low, high, n, anytime)
-
-
-def _likeness(given: dict[str, Any]) -> Likeness:
-    return Likeness(**{**given, "value": math.nan if given["value"] is None else given["value"]})
-
-
-def _regions(tree: dict[str, Any] | None) -> Regions | None:
-    if tree is None:
-        return None
-    rules = tuple(_region(**rule) for rule in tree["rules"])
-    return Regions(**tree | {"base": _rate(**tree["base"]), "rules": rules})
-
-
-def _region(
-    conditions: list[dict[str, Any]],
-    rate: dict[str, Any],
-    share: float,
-    lift: float,
-    p_value: float,
-    what_if: dict[str, Any] | None,
-) -> Region:
-    return Region(
-        tuple(_clause(**clause) for clause in conditions),
-        _rate(**rate),
-        share,
-        lift,
-        p_value,
-        None if what_if is None else WhatIf.from_dict(what_if),
-    )
-
-
-def _clause(levels: list[str] | None = None, **cells: Any) -> Clause:
-    return Clause(levels=None if levels is None else tuple(levels), **cells)
 
 
 def regions(

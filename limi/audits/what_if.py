@@ -6,10 +6,8 @@ column, with all else as it is. For the findings of a search there are counts al
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,22 +69,6 @@ class WhatIf:
     def favored(self) -> tuple[Versus, ...]:
         """Pairs of which one is favored beyond what chance explains, widest first."""
         return tuple(pair for pair in self.pairs if pair.supported)
-
-    @staticmethod
-    def from_dict(tree: Mapping[str, Any]) -> WhatIf:
-        """The inverse of `dataclasses.asdict`, from JSON."""
-        p_value = tree["q_p_value"]
-        return WhatIf(
-            **dict(tree)
-            | {
-                "columns": tuple(tree["columns"]),
-                "values": tuple(
-                    AsIf(**value | {"rate": Rate(**value["rate"])}) for value in tree["values"]
-                ),
-                "pairs": tuple(Versus(**pair) for pair in tree["pairs"]),
-                "q_p_value": math.nan if p_value is None else p_value,
-            }
-        )
 
 
 def what_ifs(

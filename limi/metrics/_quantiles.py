@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,11 +20,6 @@ class Quantile:
     value: float
     low: float
     high: float
-
-    @staticmethod
-    def from_dict(tree: Mapping[str, Any]) -> Quantile:
-        """The inverse of `dataclasses.asdict`, from JSON, where NaN is null."""
-        return Quantile(**{name: math.nan if tree[name] is None else tree[name] for name in tree})
 
 
 def quantile_interval(

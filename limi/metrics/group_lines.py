@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -58,22 +57,6 @@ class GroupLine:
         if ratio is None or (ratio.low < FOUR_FIFTHS <= ratio.high):
             return None
         return ratio.high < FOUR_FIFTHS
-
-    @staticmethod
-    def from_dict(tree: Mapping[str, Any]) -> GroupLine:
-        """The inverse of `dataclasses.asdict`, from JSON."""
-        rates = {
-            name: None if value is None else Rate(**value)
-            for name, value in tree.items()
-            if name not in ("columns", "group", "n", "reference")
-        }
-        return GroupLine(
-            tuple(tree["columns"]),
-            tree["group"],
-            tree["n"],
-            reference=tree["reference"],
-            **rates,
-        )
 
 
 def group_lines(

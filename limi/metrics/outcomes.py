@@ -97,32 +97,6 @@ class Outcomes:
     gaps: dict[str, float] = field(default_factory=dict)  # see `group_gaps`
     spans: tuple[int, ...] = ()  # where decisions are bands: people whose variants span 1, 2, ...
 
-    @staticmethod
-    def from_dict(tree: Mapping[str, Any]) -> Outcomes:
-        """The inverse of `dataclasses.asdict`, from JSON."""
-        shifts = tuple(
-            Shift(
-                **dict(shift)
-                | {
-                    "median": Quantile.from_dict(shift["median"]),
-                    "tails": tuple(map(Quantile.from_dict, shift["tails"])),
-                }
-            )
-            for shift in tree["shifts"]
-        )
-        moves = tuple(
-            Moves(**dict(move) | {"counts": tuple(map(tuple, move["counts"]))})
-            for move in tree["moves"]
-        )
-        groups = tuple(
-            Group(**dict(group) | {"selection_rates": tuple(group["selection_rates"])})
-            for group in tree["groups"]
-        )
-        spans = tuple(tree["spans"])
-        return Outcomes(
-            tree["population"], tree["column"], shifts, moves, groups, dict(tree["gaps"]), spans
-        )
-
 
 def compare_outcomes(
     schema: Schema,

@@ -23,6 +23,7 @@ from limi.metrics._base import (
 from limi.metrics.individual import Rate
 from limi.report import wording
 from limi.system import words
+from limi.system.plain import read
 
 __all__ = ["MetricLine", "Section", "lines_of", "sections"]
 
@@ -107,7 +108,7 @@ def _what_if_section(tables: list[Tree]) -> Section:
 
 
 def _what_if(tables: list[Tree]) -> Iterator[MetricLine]:
-    for table in map(WhatIf.from_dict, tables):
+    for table in (read(WhatIf, tree) for tree in tables):
         rows = wording.population(table.population)
         together = " together" if len(table.columns) > 1 else ""
         highest = sorted(table.values, key=lambda value: -value.rate.estimate)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from limi.metrics._rate import Rate
+from limi.system.plain import Known
 
 __all__ = [
     "WELL_MEASURED",
@@ -41,7 +41,7 @@ class Carrier:
     """Columns that go together, and the share of a group's changed decisions they carry."""
 
     columns: tuple[str, ...]
-    share: float
+    share: Known
     error: float | None  # its standard error; unknown for one person
 
 
@@ -62,9 +62,9 @@ class TwinExample:
     group: str
     goal: str
     fields: tuple[tuple[str, str, str], ...]  # name, own value, the twin's
-    score: float
-    twin_score: float
-    agreement: float  # share of the draws that are decided like this twin
+    score: Known
+    twin_score: Known
+    agreement: Known  # share of the draws that are decided like this twin
 
 
 @dataclass(frozen=True)
@@ -77,16 +77,16 @@ class Direction:
     gains: Rate  # decided favorably as their twin only; the interval covers what is missing of
     # the gap as well
     losses: Rate  # decided unfavorably as their twin only
-    net: float  # gains less losses
-    gap: float  # favorable decisions of the goal's people less those of the group's
-    gap_error: float  # its standard error
+    net: Known  # gains less losses
+    gap: Known  # favorable decisions of the goal's people less those of the group's
+    gap_error: Known  # its standard error
     coverage: float | None  # net / gap; None where the gap is no larger than chance makes it
     no_twin: int = 0  # people for whom every draw broke a constraint; not among the n
     fit_error: float | None = None  # standard deviation of the gains over tables drawn again
     agreement: float | None = None  # chance that two draws of a person's twin give the same verdict
     sure: Rate | None = None  # people whose verdict changes in nearly all draws
     carried: Literal["gains", "losses"] = "gains"  # the more frequent: what follows is about them
-    orders: tuple[float, ...] = ()  # their share with the columns in other orders
+    orders: tuple[Known, ...] = ()  # their share with the columns in other orders
     n_carried: int = 0
     carriers: tuple[Carrier, ...] = ()  # largest share first
     kept: tuple[Kept, ...] = ()
@@ -116,67 +116,9 @@ class Twins:
     notes: tuple[str, ...] = ()
     reason: str = ""  # why there is no answer
 
-    @staticmethod
-    def from_dict(tree: Mapping[str, Any]) -> Twins:
-        """The inverse of `dataclasses.asdict`, from JSON; ValueError where it is damaged."""
-        groups = tuple(
-            Group(**group | {"favorable": _rate(group["favorable"])}) for group in tree["groups"]
-        )
-        known = {group.name for group in groups if math.isfinite(group.favorable.estimate)}
-        directions = tuple(map(_direction, tree["directions"]))
-        strange = [d for d in directions if not {d.group, d.goal} <= known]
+    def require_groups(self) -> None:
+        """ValueError where a direction leads from or to a group that nobody was asked of."""
+        known = {one.name for one in self.groups if math.isfinite(one.favorable.estimate)}
+        strange = [d for d in self.directions if not {d.group, d.goal} <= known]
         if strange:
             raise ValueError(f"twins go from {strange[0].group!r} to {strange[0].goal!r}")
-        return Twins(
-            **dict(tree)
-            | {name: tuple(tree[name]) for name in ("protected", "unseen", "keep", "notes")}
-            | {
-                "groups": groups,
-                "directions": directions,
-                "placebo": _known(tree["placebo"]),
-                "examples": tuple(
-                    TwinExample(
-                        **e
-                        | {name: _must(e[name]) for name in ("score", "twin_score", "agreement")}
-                        | {"fields": tuple(map(tuple, e["fields"]))}
-                    )
-                    for e in tree["examples"]
-                ),
-            }
-        )
-
-
-def _direction(tree: Mapping[str, Any]) -> Direction:
-    return Direction(
-        **dict(tree)
-        | {name: _must(tree[name]) for name in ("gap", "gap_error", "net")}
-        | {"gains": _rate(tree["gains"]), "losses": _rate(tree["losses"])}
-        | {"orders": tuple(map(_must, tree["orders"])), "sure": _known(tree["sure"])}
-        | {
-            "carriers": tuple(
-                Carrier(tuple(c["columns"]), _must(c["share"]), c["error"])
-                for c in tree["carriers"]
-            ),
-            "kept": tuple(
-                Kept(tuple(k["columns"]), k["why"], _rate(k["gains"]), _rate(k["losses"]))
-                for k in tree["kept"]
-            ),
-        }
-    )
-
-
-def _rate(tree: Mapping[str, Any]) -> Rate:
-    ends = {name: _must(tree[name]) for name in ("low", "high")}
-    estimate = math.nan if tree["estimate"] is None else tree["estimate"]
-    return Rate(**dict(tree) | ends | {"estimate": estimate})
-
-
-def _known(tree: Mapping[str, Any] | None) -> Rate | None:
-    return None if tree is None else _rate(tree)
-
-
-def _must(value: float | None) -> float:
-    """A number that is always known."""
-    if value is None:
-        raise ValueError("a number is missing")
-    return value

@@ -37,14 +37,6 @@ def test_one_protected_column_needs_no_cause():
     assert {example.flipped_by for example in shown(MODEL, SCHEMA)} == {""}
 
 
-def test_a_file_written_before_causes_were_kept_can_be_read():
-    tree = json.loads(json.dumps(PICTURED.as_dict()))
-    assert Summary.from_dict(tree) == PICTURED
-    for example in tree["examples"]:
-        del example["flipped_by"]
-    assert {e.flipped_by for e in Summary.from_dict(tree).examples} == {""}
-
-
 # -- each fact once ---------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ from limi.metrics import _groups
 from limi.metrics._base import Decided
 from limi.metrics.group_lines import GroupLine, group_lines
 from limi.metrics.outcomes import measure_gaps
+from limi.system.plain import read
 from limi.table.schema import Column, Schema
 
 SCHEMA = Schema(
@@ -112,7 +113,7 @@ def test_lines_survive_json(lines):
     import json
 
     for line in lines:
-        assert GroupLine.from_dict(json.loads(json.dumps(dataclasses.asdict(line)))) == line
+        assert read(GroupLine, json.loads(json.dumps(dataclasses.asdict(line)))) == line
 
 
 def frame_of(metrics, decided, groups):
