@@ -183,7 +183,7 @@ def test_a_few_rows_that_do_not_follow_a_derived_column_are_left_out():
     assert any("1 of 400 rows was left out" in note for note in result.summary.notes)
     odd = frame_of(100, seed=9)
     odd.loc[:20, "grade"] = 14
-    with pytest.raises(BadTable, match=r"held-out rows .* do not hold what the rules derive"):
+    with pytest.raises(BadTable, match=r"held-out rows do not hold what the rules derive"):
         audited(held_out=odd, method="real", max_rows=10, rate_rows=10)
 
 
