@@ -65,6 +65,10 @@ def folder(tmp_path_factory):
     place = tmp_path_factory.mktemp("given")
     frame = people()
     frame.to_csv(place / "people.csv", index=False)
+    new = frame.copy()
+    new.loc[:2, "name"] = [f"{SECRET} Somebody Else {k}" for k in range(3)]
+    new.loc[3, "age"] = 99
+    new.to_csv(place / "new.csv", index=False)
     frame.drop(columns="sex").to_csv(place / "without.csv", index=False)
     frame[["name", "sex"]].to_csv(place / "beside.csv", index=False)
     (place / "model.py").write_text(MODEL, encoding="utf-8")
@@ -125,7 +129,7 @@ BROKEN = ("--rule", "real_rate <= 1 %", "--rule", "worst_region_rate <= 1 %")
 @pytest.mark.parametrize("asked", [NAMES, TREES], ids=["function", "trees"])
 def test_a_test_and_all_that_reads_its_folder(asked, call, tmp_path):
     printed = call("test", *asked, *SMALL, "--out", "run", "--full", "--verbose")
-    printed += call("test", *asked, *SMALL, "--json", "--held-out", "{at}/people.csv")
+    printed += call("test", *asked, *SMALL, "--json", "--held-out", "{at}/new.csv")
     printed += call("test", *asked, "--plan") + call("test", *asked, "--dry-run")
     for command in ("report", "metrics"):
         printed += call(command, "run", "--json") + call(command, "run")
