@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from types import NoneType
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from limi import data, models
 from limi.audits import run_folder
 from limi.audits.beside import Beside
+from limi.audits.manifest import Manifest
 from limi.audits.problem import HeldOut, Problem, prepare, with_held_out
 from limi.audits.result import Result, partner_columns
 from limi.audits.sending import settle_remote
@@ -30,7 +32,9 @@ from limi.search.findings import Found
 from limi.system import writing
 from limi.system.arguments import checked
 from limi.system.foreign import reason
+from limi.system.plain import read
 from limi.system.reading import is_file
+from limi.system.shown import to_json
 from limi.table import files, sources
 from limi.table.frames import Codec, Frame
 from limi.table.parts import is_many
@@ -53,17 +57,6 @@ __all__ = [
     "sides_of",
 ]
 
-_TEXT = ("table", "model", "data_sha256")
-_TEXT_OR_NONE = (
-    "target",
-    "model_sha256",
-    "labels_sha256",
-    "output",
-    "decision",
-    "origin",
-    "protected_from",
-    "key",
-)
 _LONGEST = 160  # characters of a path in a sentence
 ANSWERS = {"favorable": ("score",), "class": ("class", "lead"), "number": ("prediction",)}
 """Columns of a model's answers in a findings file, by what those are."""
@@ -90,10 +83,10 @@ def reopen(
     folder that somebody sent you should not choose what runs.
     """
     run = Run.at(folder)
-    read = run.table(table)
+    opened = run.table(table)
     problem = reopen_problem(
         run,
-        table=read,
+        table=opened,
         model=model,
         protected_from=protected_from,
         trust_pickle=trust_pickle,
@@ -106,7 +99,7 @@ def reopen(
     with run_folder.reading("summary", run.folder):
         rules = rules_of(problem.schema, run.summary.where)
     problem = replace(problem, held_out=run.held_out(problem, run.beside(protected_from)))
-    return Result(problem, found, run.summary, run.manifest, rules, read.frame)
+    return Result(problem, found, run.summary, run.tree, rules, opened.frame)
 
 
 def reopen_problem(
@@ -151,7 +144,7 @@ class Run:
 
     folder: Path  # from the root on, because a model may go to another folder when it is loaded
     summary: Summary
-    manifest: dict[str, Any]
+    tree: dict[str, Any]  # its manifest, as it was written
 
     @staticmethod
     def at(folder: str | Path, *, derive: bool = True) -> Run:
@@ -160,19 +153,27 @@ class Run:
         `derive` is of `Summary.from_dict`.
         """
         folder = writing.absolute(folder)
-        return Run(folder, run_folder.read_summary(folder, derive=derive), _manifest(folder))
+        summary = run_folder.read_summary(folder, derive=derive)
+        run = Run(folder, summary, run_folder.read_json(folder / "manifest.json"))
+        _ = run.manifest  # where it is damaged, that is told now
+        return run
 
     @staticmethod
     def of(given: Result | str | Path) -> Run:
         """The run of a result, or in a folder."""
         if isinstance(given, Result):
-            return HeldRun(Path(), given.summary, dict(given.manifest), given)
+            return HeldRun(Path(), given.summary, json.loads(to_json(given.manifest)), given)
         return Run.at(_folder_of(given))
 
     @property
     def words(self) -> str:
         """What to call it in a sentence."""
         return f"the run {str(self.folder)!r}"
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """What it is made of."""
+        return _read_manifest(self.folder, self.tree)
 
     @property
     def schema(self) -> Schema:
@@ -182,11 +183,11 @@ class Run:
     @property
     def hidden(self) -> tuple[str, ...]:
         """Columns whose cells it shows nowhere."""
-        return tuple(map(str, self.manifest.get("hidden", ())))
+        return self.manifest.hidden
 
     def left_out(self, names: Collection[str]) -> list[str]:
         """Those columns among these that its user kept from the model."""
-        return [name for name in self.manifest.get("dropped", ()) if name in names]
+        return [name for name in self.manifest.dropped if name in names]
 
     def findings(self) -> Any:
         """The findings as they were written, a pandas frame."""
@@ -199,8 +200,7 @@ class Run:
         rule = parse_rule(self.summary.decision)
         if not isinstance(rule, Classes):
             return rule
-        known = (self.manifest.get(name) for name in ("order", "classes"))
-        labels = next((tuple(told) for told in known if told), self.summary.classes)
+        labels = self.manifest.order or self.manifest.classes or self.summary.classes
         return replace(rule, labels=labels, ordered=self.summary.ordered)
 
     def require_kind(self, decision: str | None) -> None:
@@ -222,7 +222,7 @@ class Run:
         """The table that is given, or else the one that the run names."""
         _require_whole(self)
         if given is not None:
-            return _take_given(given, self.manifest.get("fit_rows"))
+            return _take_given(given, self.manifest.fit_rows)
         return _table(self.folder, self.base, self.manifest)
 
     def model(self, given: Any = None, *, option: str = "--model") -> Any:
@@ -232,7 +232,7 @@ class Run:
         """
         if given is not None:
             return given
-        return _model(self.folder, self.base, self.manifest["model"], option)
+        return _model(self.folder, self.base, self.manifest.model, option)
 
     def beside(self, given: str | Path | Frame | None = None) -> Beside | None:
         """The table that protected columns came from, where there was one."""
@@ -241,7 +241,7 @@ class Run:
     def held_out(self, problem: Problem, beside: Beside | None = None) -> HeldOut | None:
         """The held-out rows that the run names; None where there were none, or where they are gone
         or have changed since, which only matters to those who measure on them."""
-        name = self.manifest.get("held_out")
+        name = self.manifest.held_out
         if name is None:
             return None
         moved = sources.move(name, self.base)
@@ -252,17 +252,19 @@ class Run:
             held = with_held_out(problem, files.read(moved), name, beside).held_out
         except BadTable:
             return None
-        same = held is not None and held.sha256 == self.manifest.get("held_out_sha256")
+        same = held is not None and held.sha256 == self.manifest.held_out_sha256
         return held if same else None
 
     def inputs(self) -> list[tuple[str, Path]]:
         """The folder and the files that it was made of, as far as it names some, each with what it
         is. None of them is opened."""
-        kind, _, place = self.manifest["model"].partition(":")
+        kind, _, place = self.manifest.model.partition(":")
+        named = (
+            ("the table", self.manifest.table),
+            ("the protected table", self.manifest.protected_from),
+        )
         tables = [
-            (what, sources.file_of(sources.move(self.manifest[name], self.base)))
-            for what, name in (("the table", "table"), ("the protected table", "protected_from"))
-            if self.manifest.get(name)
+            (what, sources.file_of(sources.move(name, self.base))) for what, name in named if name
         ]
         return [
             ("the run", self.folder),
@@ -278,7 +280,7 @@ class Run:
     def is_same_model(self, problem: Problem) -> bool:
         """Does a problem hold the file that was tested? A model without one has no sum, and a file
         may hold several models: `require_answers` tells those apart."""
-        return self.manifest["model_sha256"] in (None, problem.model_sha256)
+        return self.manifest.model_sha256 in (None, problem.model_sha256)
 
 
 @dataclass(frozen=True)
@@ -305,7 +307,7 @@ class HeldRun(Run):
 
     def table(self, given: str | Path | Frame | None = None) -> Table:
         if given is not None:
-            return _take_given(given, self.manifest.get("fit_rows"))
+            return _take_given(given, self.manifest.fit_rows)
         assert self.result.frame is not None  # because limi.audit and limi.reopen keep it
         return Table(self.result.frame, "the table of the result")
 
@@ -342,72 +344,44 @@ def _problem(
             named,
             read.frame,
             protected=(),
-            target=manifest["target"],
-            favorable=manifest["favorable"],
-            output=manifest.get("output"),
-            decision=manifest.get("decision"),
-            order=manifest.get("order"),
             schema=schema,
             drop=run.left_out(schema.names),
             redact=False,  # a run that hides something was refused before
             trust_pickle=trust_pickle,
             trust=trust,
             remote=remote,
-            table_name=manifest["table"],
             beside=beside,
+            **manifest.asked,
         )
     except BadTable as error:
         raise BadTable(f"{read.words} is not the one that {run.words} tested: {error}") from None
     except BadModel as error:
         raise BadModel(f"the model does not fit {run.words}: {error}") from None
     _same_table(problem, manifest, read.words)
-    if isinstance(named, str) and manifest["model_sha256"] not in (None, problem.model_sha256):
+    if isinstance(named, str) and manifest.model_sha256 not in (None, problem.model_sha256):
         raise BadModel(
             f"the model at {named!r} has changed since the run; give the one that was tested with "
             "--model KIND:PLACE, or test the new one first"
         )
-    return replace(problem, model_name=manifest["model"], model_sha256=manifest["model_sha256"])
+    return replace(problem, model_name=manifest.model, model_sha256=manifest.model_sha256)
 
 
-def _manifest(folder: Path) -> dict[str, Any]:
-    tree = run_folder.read_json(folder / "manifest.json")
-    needed = ("format", "table", "model", "target", "favorable", "data_sha256", "model_sha256")
-    lacking = [name for name in needed if name not in tree]
-    if lacking:
-        raise CorruptStore(f"the manifest in {str(folder)!r} is damaged: it lacks {spell(lacking)}")
-    odd = [
-        *(name for name in ("format",) if not isinstance(tree[name], int)),
-        *(name for name in _TEXT if not isinstance(tree[name], str)),
-        *(name for name in _TEXT_OR_NONE if not isinstance(tree.get(name), (str, NoneType))),
-        *(name for name in ("favorable",) if not _are_labels(tree[name])),
-        *(name for name in ("fit_rows",) if not isinstance(tree.get(name), (int, NoneType))),
-        *(
-            n
-            for n in ("order", "classes", "dropped", "hidden")
-            if not isinstance(tree.get(n), (list, NoneType))
-        ),
-    ]
-    if odd:
+def _read_manifest(folder: Path, tree: dict[str, Any]) -> Manifest:
+    try:
+        manifest = read(Manifest, tree)
+    except ValueError as error:
+        raise CorruptStore(f"the manifest in {str(folder)!r} is damaged: {error}") from None
+    if manifest.format > run_folder.FORMAT:
         raise CorruptStore(
-            f"the manifest in {str(folder)!r} is damaged: its {odd[0]} is {tree[odd[0]]!r}"
+            f"{str(folder)!r} was written by a newer limi (format {manifest.format}, this one "
+            f"reads up to {run_folder.FORMAT}); upgrade limi"
         )
-    if tree["format"] > run_folder.FORMAT:
-        raise CorruptStore(
-            f"{str(folder)!r} was written by a newer limi (format {tree['format']}, this one reads "
-            f"up to {run_folder.FORMAT}); upgrade limi"
-        )
-    return tree
+    return manifest
 
 
-def _are_labels(favorable: Any) -> bool:
-    """Is it a label, or a list of labels?"""
-    several = favorable if isinstance(favorable, list) and favorable else [favorable]
-    return not any(isinstance(label, (list, dict)) for label in several)
-
-
-def _base(folder: Path, manifest: dict[str, Any]) -> Path:
-    """Where the run's relative paths start; earlier folders do not say, so it is here."""
-    origin = manifest.get("origin")
+def _base(folder: Path, manifest: Manifest) -> Path:
+    """Where the run's relative paths start."""
+    origin = manifest.origin
     return Path() if origin is None else Path(os.path.normpath(folder.absolute() / origin))
 
 
@@ -419,8 +393,8 @@ def _take_given(table: str | Path | Frame, fit_rows: int | None = None) -> Table
     return Table(files.read(table, fit_rows=fit_rows), f"the table {str(table)!r}")
 
 
-def _table(folder: Path, base: Path, manifest: dict[str, Any]) -> Table:
-    place = manifest["table"]
+def _table(folder: Path, base: Path, manifest: Manifest) -> Table:
+    place = manifest.table
     if place in data.names() and not (base / place).exists():
         return Table(data.load(place).frame, f"the table {place!r}")
     if sources.is_query(place):
@@ -437,7 +411,7 @@ def _table(folder: Path, base: Path, manifest: dict[str, Any]) -> Table:
             "given in memory); say where it is with --table FILE (table= in Python), or repair "
             "the result itself with limi.repair(result)"
         )
-    return Table(files.read(moved, fit_rows=manifest.get("fit_rows")), f"the table {moved!r}")
+    return Table(files.read(moved, fit_rows=manifest.fit_rows), f"the table {moved!r}")
 
 
 def _model(folder: Path, base: Path, uri: str, option: str) -> str:
@@ -471,10 +445,10 @@ def _model(folder: Path, base: Path, uri: str, option: str) -> str:
 
 
 def _beside(
-    folder: Path, base: Path, manifest: dict[str, Any], given: str | Path | Frame | None
+    folder: Path, base: Path, manifest: Manifest, given: str | Path | Frame | None
 ) -> Beside | None:
     """The table that protected columns came from, where there was one."""
-    name, key = manifest.get("protected_from"), manifest.get("key")
+    name, key = manifest.protected_from, manifest.key
     if name is None or key is None:
         return None
     if given is not None:
@@ -495,15 +469,15 @@ def _cut(path: Path) -> str:
     return text if len(text) <= _LONGEST else f"... {text[-_LONGEST:]}"
 
 
-def _same_table(problem: Problem, manifest: dict[str, Any], words: str) -> None:
-    hashes = {**problem.hashes(), "labels_sha256": problem.labels_sha256}
-    for name, what in (("data_sha256", "rows"), ("labels_sha256", "labels")):
-        # Folders of earlier versions know no sum of the labels.
-        if manifest.get(name) not in (None, hashes[name]):
-            raise BadTable(
-                f"{words} has different {what} from what the run tested; give the original table "
-                "with --table FILE, or test the model on the new one first"
-            )
+def _same_table(problem: Problem, manifest: Manifest, words: str) -> None:
+    """BadTable where rows or labels are others than in the run; without labels, rows alone."""
+    rows = manifest.data_sha256 == problem.hashes()["data_sha256"]
+    labels = manifest.labels_sha256 in (None, problem.labels_sha256)
+    if not (rows and labels):
+        raise BadTable(
+            f"{words} has different {'labels' if rows else 'rows'} from what the run tested; give "
+            "the original table with --table FILE, or test the model on the new one first"
+        )
 
 
 def _read_frame(folder: Path) -> Any:

@@ -230,7 +230,6 @@ class Result:
         """
         return list(self.rules)
 
-    @checked
     def inside(self, rule: Rule, frame: Frame) -> Mask:
         """Which rows of a frame lie in the region of a rule; InvalidInput for anything but one."""
         if not isinstance(rule, Rule):

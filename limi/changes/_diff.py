@@ -212,7 +212,7 @@ def diff(
         before=called[0],
         after=called[1] or newer.model_name,
         models=(
-            first.manifest["model"] if before_model is None else earlier.model_name,
+            first.manifest.model if before_model is None else earlier.model_name,
             newer.model_name,
         ),
         table=newer.table_name,
@@ -261,8 +261,7 @@ def _call(run: Result | str | Path) -> str:
 
 
 def _seed(run: Run) -> int:
-    seed = run.manifest.get("seed", 0)
-    return seed if isinstance(seed, int) else 0
+    return run.manifest.seed
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -309,9 +308,9 @@ class _Question:
         """The earlier run's question, of a table that may have moved on."""
         before = first.schema
         names = [name for name, _, _ in columns_of(read.frame)]
-        columns.check(before, first.manifest["target"], names)
-        target = columns.newer(first.manifest["target"])
-        if first.manifest.get("protected_from") is not None:
+        columns.check(before, first.manifest.target, names)
+        target = columns.newer(first.manifest.target)
+        if first.manifest.protected_from is not None:
             raise InvalidInput(
                 f"{first.words} took protected columns from another table; join "
                 "the two tables, test both models on the joined one, and compare those runs"
@@ -342,21 +341,21 @@ class _Question:
                 self.read.frame,
                 self.schema,
                 target=self.target,
-                favorable=manifest["favorable"] if reading.favorable is None else reading.favorable,
+                favorable=manifest.favorable if reading.favorable is None else reading.favorable,
                 output=meaning,
                 drop=drop,
                 only=reading.only,
                 redact=run.hidden or True,
                 shown=run.schema.names if not run.hidden else (),
-                decision=manifest.get("decision") if reading.decision is None else reading.decision,
-                order=manifest.get("order"),
+                decision=manifest.decision if reading.decision is None else reading.decision,
+                order=manifest.order,
                 trust_pickle=reading.trust_pickle,
                 trust=reading.trust,
-                table_name=manifest["table"],
+                table_name=manifest.table,
                 remote=remote,
             )
 
-        return as_meant(reading.output, manifest.get("output"), opened)
+        return as_meant(reading.output, manifest.output, opened)
 
     def open_earlier(
         self, model: Any, run: Run, reading: _Reading, remote: Remote | None
@@ -387,18 +386,13 @@ class _Question:
             rename_frame(self.read.frame, backward),
             schema,
             gone,
-            target=manifest["target"],
-            favorable=manifest["favorable"],
-            output=manifest.get("output"),
             drop=run.left_out(schema.names),
             redact=run.hidden,
             shown=before.names,
-            decision=manifest.get("decision"),
-            order=manifest.get("order"),
             trust_pickle=reading.trust_pickle,
             trust=reading.trust,
-            table_name=manifest["table"],
             remote=remote,
+            **manifest.asked,
         )
         if isinstance(model, str) and not run.is_same_model(problem):
             raise BadModel(
@@ -590,7 +584,7 @@ def _notes(first: Run, second: Run | None, earlier: Problem, newer: Problem) -> 
                 "the two runs tried different protected values; both models were asked with those "
                 "of the earlier run"
             )
-        if first.manifest["data_sha256"] != second.manifest["data_sha256"]:
+        if first.manifest.data_sha256 != second.manifest.data_sha256:
             notes.append(
                 "the two runs tested different rows or columns; both models were asked about "
                 "people from the newer run's table"

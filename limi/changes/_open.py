@@ -49,10 +49,10 @@ def open_newer(
     run.require_kind(decision)
     manifest = run.manifest
     before = run.schema
-    target = columns.newer(manifest["target"])
+    target = columns.newer(manifest.target)
     beside = run.beside(protected_from)
     settled = settle_remote(model, remote)
-    columns.check(before, manifest["target"], [name for name, _, _ in columns_of(read.frame)])
+    columns.check(before, manifest.target, [name for name, _, _ in columns_of(read.frame)])
     if anew or schema is not None or columns.renamed:
         aside = () if beside is None else [name for name, _, _ in columns_of(beside.frame)]
         schema = newer_schema(
@@ -69,10 +69,10 @@ def open_newer(
             read.frame,
             protected=(),
             target=target,
-            favorable=manifest["favorable"] if favorable is None else favorable,
+            favorable=manifest.favorable if favorable is None else favorable,
             output=meaning,
-            decision=manifest.get("decision") if decision is None else decision,
-            order=manifest.get("order"),
+            decision=manifest.decision if decision is None else decision,
+            order=manifest.order,
             schema=schema,
             drop=drop,
             only=only,
@@ -80,13 +80,13 @@ def open_newer(
             shown=before.names if not run.hidden else (),
             trust_pickle=trust_pickle,
             trust=trust,
-            table_name=manifest["table"],
+            table_name=manifest.table,
             beside=beside,
             remote=settled,
         )
 
     try:
-        return as_meant(output, manifest.get("output"), opened)
+        return as_meant(output, manifest.output, opened)
     except BadTable as error:
         raise BadTable(f"{read.words} does not fit {run.words}: {error}") from None
     except BadModel as error:

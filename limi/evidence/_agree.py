@@ -44,7 +44,7 @@ def require_agreement(run: Run) -> None:
 
 
 def _agree_on_settings(run: Run) -> None:
-    summary, manifest = run.summary, run.manifest
+    summary, manifest = run.summary, run.tree
     pairs = {name: getattr(summary, name) for name in _TOLD_TWICE} | summary.hashes
     for name, told in pairs.items():
         # Earlier manifests tell less.

@@ -78,7 +78,7 @@ def _contents(run: Run, findings: bool) -> dict[str, bytes]:
         names.insert(names.index("model-card.md"), _FINDINGS)
     with run_folder.reading("summary", folder):
         made = {
-            "README.md": _texts.readme(summary, run.manifest, names),
+            "README.md": _texts.readme(summary, run.tree, names),
             "report.html": html.render(summary, bookmarks=read_bookmarks(folder)),
             "metrics.json": to_json(summary.all_metrics) + "\n",
             "model-card.md": _texts.card(summary),

@@ -97,13 +97,13 @@ def explore_run(
         regions=found.regions,
         hidden=tuple(summary.hidden),
         seed=summary.seed,
-        generator_name=generator or _generator_of(run.manifest, run.base),
+        generator_name=generator or _generator_of(run.manifest.generator, run.base),
         notes=tuple(notes),
         model_uri=_uri_of(run, model),
         asked_for={
-            "favorable": run.manifest["favorable"],
+            "favorable": run.manifest.favorable,
             "labels": () if problem is None else problem.known,
-            "output": run.manifest.get("output"),
+            "output": run.manifest.output,
         },
     )
     if problem is not None and made.asker is not None:
@@ -200,7 +200,7 @@ def explore_result(
     made = explore_problem(
         problem,
         name=summary.table,
-        generator=generator or _generator_of(result.manifest, Path()),
+        generator=generator or _generator_of(result.manifest.get("generator"), Path()),
         max_queries=max_queries,
         timeout=timeout,
         record=record,
@@ -248,7 +248,7 @@ def _rows_of(run: Run, table: Any, schema: Schema) -> tuple[Rows | None, list[st
     """The table's people where nobody opens the model; a sentence if they are not available."""
     try:
         read = run.table(table)
-        if run.manifest.get("protected_from"):
+        if run.manifest.protected_from:
             raise InvalidInput("its protected columns are in another table")
         return Codec.learn(read.frame, schema).encode(read.frame), []
     except LimiError as error:
@@ -281,9 +281,8 @@ def _uri_of(run: Run, model: Any) -> str | None:
     return f"{kind}:{writing.absolute(place)}" if models.files(uri) else uri
 
 
-def _generator_of(manifest: Any, base: Path) -> str:
+def _generator_of(name: Any, base: Path) -> str:
     """The generator of a run: its name, or its file where that still is."""
-    name = manifest.get("generator") if manifest else None
     if not isinstance(name, str):
         return DEFAULT_GENERATOR
     from limi import generators

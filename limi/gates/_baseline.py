@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from limi.audits.problem import Problem
-from limi.audits.run_folder import read_json, read_summary, reading
-from limi.audits.summary import Summary, read_flips
+from limi.audits.reopen import Run
+from limi.audits.run_folder import reading
+from limi.audits.summary import read_flips
 from limi.errors import InvalidInput, spell
 from limi.gates._measures import BaselineRate
 from limi.system import words
@@ -20,8 +20,8 @@ class Baseline:
 
     def __init__(self, folder: str | Path, problem: Problem) -> None:
         self.folder = str(folder)
-        self._summary: Summary = read_summary(folder)
-        self._manifest: dict[str, Any] = read_json(Path(folder) / "manifest.json")
+        run = Run.of(folder)
+        self._summary, self._manifest = run.summary, run.manifest
         theirs, ours = self._summary.hashes.get("data_sha256"), problem.hashes()["data_sha256"]
         if theirs != ours:
             summary = self._summary
@@ -36,23 +36,24 @@ class Baseline:
 
     def _require_rule(self, problem: Problem) -> None:
         """InvalidInput where the run counted flips of another kind."""
-        then = str(self._manifest.get("decision", "favorable"))
+        then = self._manifest.decision or "favorable"
         if then != str(problem.target.rule):
             raise InvalidInput(
                 f"the baseline {self.folder!r} was tested with the decision {then!r}, but this "
                 f"gate has {str(problem.target.rule)!r}; give both the same --decision"
             )
-        order, rule = self._manifest.get("order"), problem.target.rule
-        now = list(rule.labels) if rule.ordered else None
+        order, rule = self._manifest.order, problem.target.rule
+        now = tuple(rule.labels) if rule.ordered else None
         if order != now:
             raise InvalidInput(
-                f"the baseline {self.folder!r} has the order {order}, but this gate has {now}; "
+                f"the baseline {self.folder!r} has the order {spell(order or ())}, but this gate "
+                f"has {spell(now or ())}; "
                 "give both the same --order"
             )
         if rule.kind != "favorable":
             return
-        favorable = self._manifest.get("favorable")
-        labels = favorable if isinstance(favorable, list) else [favorable]
+        favorable = self._manifest.favorable
+        labels = favorable if isinstance(favorable, tuple) else (favorable,)
         # Of two labels a flip is a flip, whichever of them is favorable.
         if len(problem.known) > 2 and set(map(str, labels)) != set(map(str, problem.wanted)):
             raise InvalidInput(
@@ -62,7 +63,7 @@ class Baseline:
 
     def require_generator(self, name: str | None, sha256: str | None, seed: int) -> None:
         """InvalidInput where natural rows are other people here than they were in the run."""
-        then = tuple(self._manifest.get(key) for key in ("generator", "generator_sha256", "seed"))
+        then = (self._manifest.generator, self._manifest.generator_sha256, self._manifest.seed)
         if then[1] is not None and then[1] == sha256:
             return  # the same file, whatever it is called and whatever the seed is
         if then != (name, sha256, seed):
@@ -86,6 +87,6 @@ class Baseline:
             )
         with reading("summary", self.folder):
             flips = read_flips(self._summary.rate_flips.get(population), rate)
-        if self._manifest.get("seed") != seed:
+        if self._manifest.seed != seed:
             flips = None
         return BaselineRate(round(rate.estimate * rate.n), rate.n, rate.anytime, flips)

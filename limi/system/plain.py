@@ -79,11 +79,14 @@ def _read_one(hints: tuple[Any, ...], value: Any, name: str) -> Any:
 def _read_fields(kind: type, tree: Any, name: str) -> Any:
     _need(isinstance(tree, dict), name, tree)
     hints = _hints(kind)
+    lacking = [f.name for f in dataclasses.fields(kind) if f.name not in tree and _is_needed(f)]
+    if lacking:
+        raise ValueError(f"{name}{lacking[0]} is missing")
     return kind(
         **{
             field.name: _read(hints[field.name], tree[field.name], f"{name}{field.name}")
             for field in dataclasses.fields(kind)
-            if field.name in tree or _is_needed(field)
+            if field.name in tree
         }
     )
 

@@ -88,11 +88,11 @@ def export(
     chosen = choose(found, pairs, rule)
     manifest = opened.manifest
     reading = Reading(
-        favorable=manifest["favorable"],
+        favorable=manifest.favorable,
         labels=problem.known,
-        output=manifest.get("output"),
-        decision=str(manifest.get("decision") or "favorable"),
-        table=manifest["table"],
+        output=manifest.output,
+        decision=str(manifest.decision or "favorable"),
+        table=manifest.table,
         ordered=rule.ordered,
     )
     kept = Pairs(schema, frame.iloc[chosen].reset_index(drop=True), found[chosen], reading)

@@ -242,7 +242,7 @@ def copied(filed, tmp_path, **changes):
 def test_a_moved_table_or_model_can_be_named(filed, tmp_path):
     folder, result = filed
     moved = copied(filed, tmp_path, table="gone.csv", model="skops:gone.skops")
-    with pytest.raises(InvalidInput, match=r"is not at '.*gone.csv'.*--table FILE"):
+    with pytest.raises(InvalidInput, match=r"is not at '.*gone.csv'.*table.*FILE"):
         limi.reopen(moved)
     with pytest.raises(InvalidInput, match=r"is not at '.*gone.skops'.*--model skops:PLACE"):
         limi.reopen(moved, table=str(folder / "people.csv"))
@@ -303,7 +303,7 @@ def test_what_is_no_run_folder_is_said(filed, tmp_path):
         limi.reopen(tmp_path / "empty")
     with pytest.raises(CorruptStore, match="written by a newer limi"):
         limi.reopen(copied(filed, tmp_path / "newer", format=99))
-    with pytest.raises(CorruptStore, match="its format is 'one'"):
+    with pytest.raises(CorruptStore, match="format is 'one'"):
         limi.reopen(copied(filed, tmp_path / "odd", format="one"))
     damaged = copied(filed, tmp_path / "damaged")
     (damaged / "findings.parquet").write_bytes(b"PAR1")

@@ -87,7 +87,7 @@ def test_a_column_that_was_added_needs_a_value_and_takes_it(run):
     def score(frame):
         return np.where(frame["tenure"] == 3, by_sex(10)(frame), 0.2)
 
-    with pytest.raises(BadTable, match=r"none of the .* have no 'tenure'.*--fill tenure=VALUE"):
+    with pytest.raises(BadTable, match=r"none of the .* have no 'tenure'.*fill.*tenure=VALUE"):
         limi.replay(run, score, table=newer)
     told = limi.replay(run, score, table=newer, fill={"tenure": 3})
     assert told.counts[SAME] == int((told.found["age"] < 10).sum())

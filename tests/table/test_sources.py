@@ -109,7 +109,14 @@ def test_places_of_sources_move_with_a_folder(tmp_path):
 
 
 def test_a_run_folder_does_not_run_its_query_by_itself(tmp_path):
-    (tmp_path / "manifest.json").write_text("{}")
-    run = Run(tmp_path, None, {"table": "duckdb:select 1", "origin": "."})
+    lacking = dict.fromkeys(("target", "favorable", "model_sha256"))
+    known = {
+        "table": "duckdb:select 1",
+        "origin": ".",
+        "model": "x",
+        "data_sha256": "",
+        "format": 1,
+    }
+    run = Run(tmp_path, None, known | lacking)
     with pytest.raises(LimiError, match="is a query, which can read any file"):
         run.table()
