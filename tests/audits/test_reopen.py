@@ -244,7 +244,7 @@ def test_a_moved_table_or_model_can_be_named(filed, tmp_path):
     moved = copied(filed, tmp_path, table="gone.csv", model="skops:gone.skops")
     with pytest.raises(InvalidInput, match=r"is not at '.*gone.csv'.*table.*FILE"):
         limi.reopen(moved)
-    with pytest.raises(InvalidInput, match=r"is not at '.*gone.skops'.*--model skops:PLACE"):
+    with pytest.raises(InvalidInput, match=r"is not at '.*gone.skops'.*model.*skops:PLACE"):
         limi.reopen(moved, table=str(folder / "people.csv"))
     again = limi.reopen(
         moved, table=str(folder / "people.csv"), model=f"skops:{folder / 'model.skops'}"
