@@ -425,7 +425,7 @@ def test_three_labels_without_a_rule_get_a_sentence_with_the_choices(table):
         ({"order": "low,medium,high,top,top"}, "names a label twice"),
         ({"order": "low,medium,high,best"}, "'best', which is not in the target column"),
         ({"order": GRADES, "decision": "score > 0.3"}, "only the decision 'class'"),
-        ({"order": 5}, "order is 5; name every label, the worst first"),
+        ({"order": 5}, "order is 5; it must be"),
     ],
 )
 def test_an_order_names_every_label_once(table, given, words):
