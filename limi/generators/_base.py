@@ -51,9 +51,6 @@ class GeneratorOffers:
     has_encoder: bool = False
     """What it makes is an `Encoder`."""
 
-    has_density: bool = False
-    """What it makes is a `WithDensity`."""
-
     in_order: bool = False
     """Its `Settings` take an `order` of columns, and a cell depends on latents and cells before it
     alone: with an encoder it makes twins (`limi.twins`)."""

@@ -57,7 +57,7 @@ from limi.types import Index, Latents, Rows, Scores
 __all__ = ["Settings", "Transport", "fit", "from_state"]
 
 OFFERS = GeneratorOffers(
-    library="torch", quick=True, has_encoder=True, has_density=True, in_order=True, on_device=True
+    library="torch", quick=True, has_encoder=True, in_order=True, on_device=True
 )
 
 _FAINT = 1e-12  # a smaller share of u is not aimed at, the domain's is taken

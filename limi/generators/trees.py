@@ -41,7 +41,7 @@ from limi.types import Index, Latents, Rows, Scores
 
 __all__ = ["Settings", "Trees", "fit", "from_state"]
 
-OFFERS = GeneratorOffers(quick=True, has_encoder=True, has_density=True, in_order=True)
+OFFERS = GeneratorOffers(quick=True, has_encoder=True, in_order=True)
 
 _FEW_ROWS = 2000  # fewer say too little of levels to put them in an order
 _CHUNK_ROWS = 1 << 14  # decoded at a time: enough to outweigh the calls, few enough for a cache

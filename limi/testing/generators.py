@@ -69,7 +69,6 @@ def offers_are_kept(generator: Generator) -> None:
     offers = generators.offers(generator.kind)
     for protocol, declared in (
         (Encoder, offers.has_encoder),
-        (WithDensity, offers.has_density),
         (WithTensors, offers.on_device),
     ):
         can = isinstance(generator, protocol)

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from limi import generators
-from limi.generators import Encoder, GeneratorOffers, WithDensity
+from limi.generators import Encoder, GeneratorOffers
 from limi.generators._base import WithTensors
 from limi.repairs import _verify
 
@@ -23,7 +23,6 @@ def test_the_class_of_a_generator_can_do_what_its_module_declares(name):
     ]
     for protocol, member, declared in (
         (Encoder, "encode", offers.has_encoder),
-        (WithDensity, "log_prob", offers.has_density),
         (WithTensors, "decode_tensor", offers.on_device),
     ):
         assert hasattr(made, member) == declared, (name, protocol.__name__)
