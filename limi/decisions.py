@@ -31,6 +31,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from limi.errors import InvalidInput
+from limi.system import words
 from limi.system.arrays import find_highest, floor, where
 
 __all__ = [
@@ -142,6 +143,10 @@ class Rule(ABC):
     """What answers must be, in words."""
 
     @abstractmethod
+    def show(self, answer: float) -> str:
+        """An answer in words."""
+
+    @abstractmethod
     def differ(self, one: Any, other: Any) -> Any:
         """Where two answers are different decisions, by more than rounding: a flip."""
 
@@ -247,6 +252,10 @@ class Favorable(Rule):
 
     def __str__(self) -> str:
         return "favorable" if self.threshold is None else f"score > {self.threshold!r}"
+
+    def show(self, answer: float) -> str:
+        """The score."""
+        return words.score(answer)
 
     def differ(self, one: Any, other: Any) -> Any:
         """Where one is favorable and the other not, both clear of the edge."""
@@ -430,6 +439,10 @@ class Numbers(_Pairwise):
     kind: ClassVar[Kind] = "number"
     noun: ClassVar[str] = "prediction"
     allowed: ClassVar[str] = "finite numbers"
+
+    def show(self, answer: float) -> str:
+        """The number."""
+        return words.figure(answer)
 
     def allows(self, answers: Any) -> Any:
         """Neither NaN nor infinite."""

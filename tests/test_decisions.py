@@ -15,10 +15,12 @@ from limi.decisions import (
     DECIDED_AGAINST,
     DECIDED_FOR,
     EDGE,
+    OTHER_CLASS,
     contradicts,
     differ,
     favors,
     opposes,
+    parse_rule,
     round_scores,
 )
 from limi.gpu import place
@@ -256,7 +258,7 @@ HALVES = {
     "repairs/_labels.py": ["share == 0.5", "share > 0.5"],
     "repairs/_settings.py": ["0 <= self.held_out <= 0.5"],
     "report/charts.py": ["at.x < 0.5"],
-    "report/wording.py": ["value != 0.5"],
+    "system/words.py": ["value != 0.5"],
 }
 
 
@@ -306,3 +308,12 @@ def test_whoever_asks_whether_rows_flip_says_by_which_rule():
         and any(calls_without_a_rule(path))
     }
     assert silent == {"repairs/_labels.py": ["check_rows"]}, "pass the rule of the run on"
+
+
+def test_an_answer_is_shown_by_its_rule_with_the_digits_that_tell_its_side():
+    assert [parse_rule("favorable").show(x) for x in (0.71349, 0.500004)] == [
+        *("0.713", "0.500004"),
+    ]
+    assert parse_rule("difference > 5").show(1203.52) == "1,204"
+    classes = replace(parse_rule("class"), labels=("low", "high"))
+    assert [classes.show(x) for x in (0.4, 1.2, 2.1)] == ["low", "high", OTHER_CLASS]

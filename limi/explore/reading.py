@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from limi.decisions import Bands, Classes, Rule, favors, opposes
-from limi.report.wording import figure, score
+from limi.system.words import figure
 
 __all__ = ["Reading", "Told"]
 
@@ -50,11 +50,11 @@ class Reading:
         if isinstance(self.rule, Classes):
             return Told(self.rule.show(answer), f"{answer - math.floor(answer):.3f}", "", at)
         if self.rule.kind == "number":
-            return Told(self._tell_number(answer), figure(answer), "", at)
+            return Told(self._tell_number(answer), self.rule.show(answer), "", at)
         one = np.array([answer])
         side = "for" if favors(one)[0] else "against" if opposes(one)[0] else ""
         words = {"for": self.favorable, "against": self.unfavorable, "": "on the edge"}[side]
-        return Told(words, score(answer), side, at)
+        return Told(words, self.rule.show(answer), side, at)
 
     def _tell_number(self, answer: float) -> str:
         if not isinstance(self.rule, Bands):

@@ -78,7 +78,7 @@ def environment(package: str = "limi.report") -> Environment:
         "hash_of": wording.hash_of,
         "number": words.number,
         "percent": wording.percent,
-        "score": wording.score,
+        "score": words.score,
         "share": wording.share,
         "label": _label,
         "at": _at,

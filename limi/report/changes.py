@@ -23,9 +23,8 @@ from limi.decisions import Bands, Classes, Favorable
 from limi.metrics._populations import describe_population, name_population
 from limi.metrics._rate import Rate
 from limi.report import _pages
-from limi.report.wording import figure
 from limi.system.shown import clean
-from limi.system.words import both, count
+from limi.system.words import both, count, figure
 
 __all__ = [
     *("OUTCOME_HEADINGS", "RATE_HEADINGS", "REGION_HEADINGS"),
@@ -151,12 +150,7 @@ def show_answers(told: Replay, answers: tuple[Answer, Answer] | None) -> str:
     if answers is None:
         return "not asked"
     return " / ".join(
-        _cut(one)
-        if isinstance(one, str)
-        else f"{one:.3f}"
-        if isinstance(told.rules[1], Favorable)
-        else figure(one)
-        for one in answers
+        _cut(one) if isinstance(one, str) else told.rules[1].show(one) for one in answers
     )
 
 

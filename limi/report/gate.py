@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from limi.audits.summary import Example, causes_first, tell_causes
-from limi.decisions import OTHER_CLASS
+from limi.decisions import Classes, Rule, parse_rule
 from limi.gates import Answer, Gate, Judged
 from limi.gates._rules import OF_GROUPS
 from limi.metrics._populations import name_population
-from limi.report.wording import figure
 from limi.system.shown import clean
 from limi.system.words import both, count, markdown
 
@@ -124,17 +124,15 @@ def example(found: Example, gate: Gate) -> str:
     if found.flipped_by:
         changed += f" (by {tell_causes(found.flipped_by, protected)})"
     others = [f"{f.name} {f.value}" for f in found.fields if not f.changed]
-    sides = " -> ".join(_answer(gate, answer) for answer in (found.score, found.partner_score))
-    what = {"favorable": "score", "class": "class", "number": "prediction"}[gate.kind]
-    return clean(f"{changed}: {what} {sides}; {', '.join(others)}")
+    rule = _rule(gate)
+    sides = " -> ".join(rule.show(answer) for answer in (found.score, found.partner_score))
+    return clean(f"{changed}: {rule.noun} {sides}; {', '.join(others)}")
 
 
-def _answer(gate: Gate, answer: float) -> str:
-    """What a model said of a person."""
-    if gate.kind == "class":
-        place = math.floor(answer)
-        return gate.classes[place] if place < len(gate.classes) else OTHER_CLASS
-    return figure(answer) if gate.kind == "number" else f"{answer:.3f}"
+def _rule(gate: Gate) -> Rule:
+    """What counted as a decision, with the names of its classes."""
+    rule = parse_rule(gate.decision)
+    return replace(rule, labels=gate.classes) if isinstance(rule, Classes) else rule
 
 
 def render_markdown(gate: Gate) -> str:

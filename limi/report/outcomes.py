@@ -91,7 +91,7 @@ def who_gets_more(summary: Summary) -> str:
     if not told:
         return f"No value gets a {better} {what} than another by more than chance explains."
     _, pair, chance = max(told, key=lambda one: one[0])
-    by = f", {wording.figure(pair.mean)} more on average" if pair.mean > 0 else ""
+    by = f", {words.figure(pair.mean)} more on average" if pair.mean > 0 else ""
     people = f"{words.count(pair.n)} {_PEOPLE.get(str(first), str(first))}"
     return (
         f"{pair.value}: of the same {people}, {wording.share(pair.more, pair.n)} get a {better} "
@@ -169,7 +169,7 @@ def _tell(summary: Summary, outcome: Outcomes) -> OutcomeWords:
 
 
 def _tell_shift(summary: Summary, column: str, people: str, shift: Shift) -> str:
-    number = wording.figure
+    number = words.figure
     what = summary.target or "the number"
     mine, theirs = f"{column} {shift.value}", f"{column} {shift.other}"
     same = f"The same {words.count(shift.n)} {people}"
@@ -205,9 +205,9 @@ def _interval(quantile: Quantile) -> str:
         return ""
     if math.isnan(low) or math.isnan(high):
         at_least = math.isnan(high)
-        end = wording.figure(low if at_least else high)
+        end = words.figure(low if at_least else high)
         return f" (95 % interval: {'at least' if at_least else 'at most'} {end})"
-    return f" ({wording.figure(low)} to {wording.figure(high)})"
+    return f" ({words.figure(low)} to {words.figure(high)})"
 
 
 def _tell_moves(summary: Summary, column: str, people: str, moves: Moves) -> str:
@@ -245,7 +245,7 @@ def _tell_groups(summary: Summary, outcome: Outcomes) -> tuple[str, ...]:
     """How groups fare as they are, by the names that Fairlearn has."""
     if not outcome.gaps:
         return ()
-    number = wording.figure
+    number = words.figure
     gaps = outcome.gaps
     lines = []
     if "mean_prediction_difference" in gaps:
@@ -278,7 +278,7 @@ def _tell_groups(summary: Summary, outcome: Outcomes) -> tuple[str, ...]:
 
 def _by_value(outcome: Outcomes, told: Callable[[Group], float | None]) -> str:
     values = [(group.value, told(group)) for group in outcome.groups]
-    return "; ".join(f"{name} {wording.figure(x)}" for name, x in values if x is not None)
+    return "; ".join(f"{name} {words.figure(x)}" for name, x in values if x is not None)
 
 
 def _widest_class(summary: Summary, outcome: Outcomes) -> str:

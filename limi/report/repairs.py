@@ -222,7 +222,7 @@ def rule(tree: Tree) -> str:
     if _kind(tree) != "number":
         return RULE
     most = tree["settings"]["max_accuracy_loss"]
-    allowed = wording.figure(most * tree["settings"]["loss_scale"])
+    allowed = words.figure(most * tree["settings"]["loss_scale"])
     return (
         "Among the repairs that make flips rarer and raise the mean error by no more than allowed "
         f"({allowed}: {100 * most:g} % of the error of always predicting the median), limi "
@@ -675,7 +675,7 @@ def _show(name: str, side: Tree) -> str:
     if value is None:
         return "-"
     if figure.get("unit"):
-        return wording.figure(value)
+        return words.figure(value)
     if name not in _SHARES:
         return f"{value:.3f}"
     plain = f"{100 * value:.2f}"
@@ -689,7 +689,7 @@ def _interval(name: str, side: Tree) -> str:
     if figure["value"] is None or figure.get("low") is None or figure.get("high") is None:
         return ""
     if figure.get("unit"):
-        return f"{wording.figure(figure['low'])} to {wording.figure(figure['high'])}"
+        return f"{words.figure(figure['low'])} to {words.figure(figure['high'])}"
     if name not in _SHARES:
         return f"{figure['low']:.3f} to {figure['high']:.3f}"
     shown = _percent(figure)

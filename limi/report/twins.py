@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from limi.audits.summary import Summary
 from limi.metrics._rate import Rate
 from limi.report import charts, wording
+from limi.system import words
 from limi.system.words import both, count
 from limi.twins import Direction, Kept, TwinExample, Twins
 from limi.twins.answers import WELL_MEASURED
@@ -392,7 +393,7 @@ def _pair(summary: Summary, example: TwinExample) -> Pair:
         f"{example.group} and a twin with {example.goal}",
         changed,
         ", ".join(same),
-        (wording.score(scores[0]), wording.score(scores[1])),
+        (words.score(scores[0]), words.score(scores[1])),
         (wording.decision(summary, scores[0]), wording.decision(summary, scores[1])),
         f"{100 * example.agreement:.0f} % of 20 draws are decided like this one",
     )

@@ -18,7 +18,7 @@ from limi.metrics._populations import name_population as population
 from limi.metrics.individual import Rate, rate_of
 from limi.metrics.naturalness import Likeness
 from limi.system.shown import clean
-from limi.system.words import both, count, number, seconds
+from limi.system.words import both, count, figure, number, score, seconds
 
 __all__ = [
     "ANYTIME",
@@ -64,7 +64,6 @@ __all__ = [
     "rates_and_gap",
     "rule_facts",
     "sample_size",
-    "score",
     "searched",
     "sentence",
     "share",
@@ -700,21 +699,6 @@ def decision(summary: Summary, value: float) -> str:
     return summary.favorable if favors(value) else summary.unfavorable
 
 
-def figure(value: float) -> str:
-    """A number of a model, with the digits that matter at its size.
-
-    >>> figure(1203.52), figure(41.25), figure(-0.012345), figure(12.0)
-    ('1,204', '41.25', '-0.0123', '12')
-    """
-    size = abs(value)
-    if size >= 1000:
-        return f"{value:,.0f}"
-    if size >= 1:
-        shown = f"{value:.1f}" if size >= 100 else f"{value:.2f}"
-        return shown.rstrip("0").rstrip(".")
-    return f"{value:.3g}"
-
-
 def apart(summary: Summary, example: Example) -> tuple[str, str]:
     """What the answers of a pair are called, and how far apart they are."""
     one, other = example.score, example.partner_score
@@ -728,16 +712,6 @@ def apart(summary: Summary, example: Example) -> tuple[str, str]:
             f"{figure(one)} and {figure(other)}, gap {figure(abs(one - other))}{bands}",
         )
     return "scores", f"{score(one)} and {score(other)}, gap {score(example.gap)}"
-
-
-def score(value: float) -> str:
-    """A score, with the digits that show its side of 0.5.
-
-    >>> score(0.71349), score(0.500004), score(0.5)
-    ('0.713', '0.500004', '0.500')
-    """
-    shown = f"{value:.3f}"
-    return f"{value:.6f}" if shown == "0.500" and value != 0.5 else shown
 
 
 def sentence(example: Example, summary: Summary) -> str:

@@ -7,7 +7,9 @@ from collections.abc import Iterable
 
 from limi.system.shown import clean
 
-__all__ = ["both", "count", "either", "markdown", "number", "seconds", "short"]
+__all__ = [
+    *("both", "count", "either", "figure", "markdown", "number", "score", "seconds", "short"),
+]
 
 
 def seconds(value: float) -> str:
@@ -56,6 +58,31 @@ def number(value: object) -> str:
     if isinstance(value, int):
         return count(value)
     return str(value)
+
+
+def figure(value: float) -> str:
+    """A number of a model, with the digits that matter at its size.
+
+    >>> figure(1203.52), figure(41.25), figure(-0.012345), figure(12.0)
+    ('1,204', '41.25', '-0.0123', '12')
+    """
+    size = abs(value)
+    if size >= 1000:
+        return f"{value:,.0f}"
+    if size >= 1:
+        shown = f"{value:.1f}" if size >= 100 else f"{value:.2f}"
+        return shown.rstrip("0").rstrip(".")
+    return f"{value:.3g}"
+
+
+def score(value: float) -> str:
+    """A score, with the digits that show its side of 0.5.
+
+    >>> score(0.71349), score(0.500004), score(0.5)
+    ('0.713', '0.500004', '0.500')
+    """
+    shown = f"{value:.3f}"
+    return f"{value:.6f}" if shown == "0.500" and value != 0.5 else shown
 
 
 def either(names: list[str], most: int = 4) -> str:

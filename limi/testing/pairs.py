@@ -20,12 +20,11 @@ from limi.audits.reopen import as_arrays
 from limi.audits.summary import causes_first, causes_in_words, tell_causes
 from limi.audits.verify import ask_again
 from limi.changes import as_meant
-from limi.decisions import Classes, Favorable, Rule, parse_rule
+from limi.decisions import Classes, Rule, parse_rule
 from limi.errors import CorruptStore, InvalidInput
 from limi.models import Meaning, trial
 from limi.models.target import Target
 from limi.models.trial import Terms
-from limi.report.wording import figure
 from limi.search.findings import Found
 from limi.system.reading import regular
 from limi.system.shown import clean
@@ -115,7 +114,7 @@ class Asked:
         same = [f"{name} {mine}" for name, mine, other in cells if mine == other]
         rule = self.pairs.reading.rule
         answers = (float(told[place]) for told in (self.found.score, self.found.partner_score))
-        sides = " -> ".join(_show(rule, answer) for answer in answers)
+        sides = " -> ".join(map(rule.show, answers))
         more = " ..." if len(same) > _MOST_OTHERS else ""
         return clean(f"{changed}: {rule.noun} {sides}; {', '.join(same[:_MOST_OTHERS])}{more}")
 
@@ -221,13 +220,6 @@ class Pairs:
 def read_pairs(path: str | Path) -> Pairs:
     """The pairs that `limi export` wrote."""
     return Pairs.read(path)
-
-
-def _show(rule: Rule, answer: float) -> str:
-    """What a model said of a person."""
-    if isinstance(rule, Classes):
-        return rule.show(answer)
-    return f"{answer:.3f}" if isinstance(rule, Favorable) else figure(answer)
 
 
 def _labels(favorable: Any) -> Any:
