@@ -195,8 +195,10 @@ def processor() -> str:
 
 
 def _list(folder: Path) -> list[Path]:
-    try:
-        return sorted(folder.glob("*.json"))
+    try:  # Path.glob takes a folder that cannot be read for an empty one since Python 3.13
+        return sorted(folder / name for name in os.listdir(folder) if name.endswith(".json"))
+    except (FileNotFoundError, NotADirectoryError):
+        return []
     except OSError as error:
         raise InvalidInput(f"{str(folder)!r} cannot be read: {error.strerror}") from None
 

@@ -116,7 +116,7 @@ def test_the_shipped_suite_refuses_a_preset_of_settings_that_are_none():
 
 
 def test_every_member_is_named_where_methods_are_explained():
-    told = set(re.findall(r"^    - `(\w+)`: ", members.Method.__doc__, re.M))
+    told = set(re.findall(r"^ *- `(\w+)`: ", members.Method.__doc__, re.M))
     assert told == members.MEMBERS - {"needs", "population", "search"}
 
 
