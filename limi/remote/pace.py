@@ -76,7 +76,9 @@ class Patience:
         with self._lock:
             if len(self._seen) < _LEAST_SEEN:
                 return self.most
-            slowest = max(took * max(1.0, n / size) for size, took in self._seen)
+            slowest = max(took for _, took in self._seen)
+            # Only what is larger than all of them may take longer: most of a call is its own cost.
+            slowest *= max(1.0, n / max(size for size, _ in self._seen))
         learned: float = max(_SHORTEST, _TIMES * slowest) * 2.0**late
         return min(self.most, learned)
 
