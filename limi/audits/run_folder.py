@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import platform
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import metadata
@@ -47,8 +49,10 @@ def read_summary(folder: str | Path, *, derive: bool = True) -> Summary:
     `derive` is of `Summary.from_dict`.
     """
     folder = Path(folder)
-    try:
-        is_there = folder.is_dir()
+    try:  # not Path.is_dir, which tells nobody why it cannot look since Python 3.14
+        is_there = stat.S_ISDIR(os.stat(folder).st_mode)
+    except (FileNotFoundError, NotADirectoryError):
+        is_there = False
     except (OSError, ValueError) as error:  # not to be looked into, or no name of a folder
         why = getattr(error, "strerror", None) or error
         raise InvalidInput(
