@@ -137,7 +137,7 @@ def test(
     ] = None,
     twin_generator: Annotated[
         str,
-        Option(help="Generator that twins are learned with: trees or transport."),
+        Option(help="Generator that twins are learned with; it needs an order of columns."),
         Reads("the generator of twins"),
     ] = DEFAULT_GENERATOR,
     protected_from: ProtectedFrom = None,

@@ -16,7 +16,7 @@ from limi.system.reading import regular
 from limi.table.frames import Frame, check_names, columns_of, plain, reading_cells
 from limi.table.large import DEFAULT_FIT_ROWS, MOST_CELLS, draw_from_parts, read_whole
 from limi.table.parts import PARQUET, TEXT, find_parts, is_many
-from limi.table.schema import Column, Kind, Schema, off_steps
+from limi.table.schema import LARGEST_EXACT, Column, Kind, Schema, off_steps
 from limi.table.sources import SHEETS, is_source, read_sheet, read_source
 from limi.table.whole import shown_by
 from limi.types import Value
@@ -26,7 +26,6 @@ __all__ = ["FEW_LEVELS", "as_numbers", "infer", "notes_of", "read"]
 FEW_LEVELS = 20
 """A column of no more values than these may well be codes; of more, they are measured or named."""
 
-_LARGEST_EXACT = 2.0**53  # beyond it float64 skips integers
 _NOTES = "limi.notes"
 _NUMBER = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?")
 _MOST_DECIMALS = 6  # a column with more digits behind the point counts as real-valued
@@ -225,7 +224,7 @@ def _sort_key(value: Value) -> tuple[bool, float, str]:
 def _too_large(numbers: NDArray[np.float64]) -> bool:
     """Integers beyond 2^53 are identifiers, not quantities, and would not decode exactly."""
     finite = numbers[np.isfinite(numbers)]
-    return bool(len(finite) and np.abs(finite).max() > _LARGEST_EXACT)
+    return bool(len(finite) and np.abs(finite).max() > LARGEST_EXACT)
 
 
 def _numerical(name: str, numbers: NDArray[np.float64]) -> Column | None:
@@ -251,7 +250,7 @@ def _numerical(name: str, numbers: NDArray[np.float64]) -> Column | None:
 def _step(known: NDArray[np.float64]) -> float:
     """1 for whole numbers, 0.1, 0.01 ... for decimals, 0 where cells have more digits."""
     for decimals in range(_MOST_DECIMALS + 1):
-        if np.abs(known).max() * 10.0**decimals > _LARGEST_EXACT / 8:
+        if np.abs(known).max() * 10.0**decimals > LARGEST_EXACT / 8:
             break
         if np.array_equal(np.round(known, decimals), known):
             step = float(f"1e-{decimals}")

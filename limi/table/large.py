@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from limi.errors import BadTable
 from limi.system.cores import n_cores
 from limi.table.parts import Parts
+from limi.table.schema import LARGEST_EXACT
 from limi.table.sketches import DistinctCount, Quantiles, RowSampler
 from limi.table.whole import Whole, note_whole
 
@@ -28,7 +29,6 @@ __all__ = ["DEFAULT_FIT_ROWS", "MOST_CELLS", "draw_from_parts", "read_whole"]
 MOST_CELLS = 100_000_000  # of a table that is read as a whole
 DEFAULT_FIT_ROWS = 200_000  # rows that are drawn from a larger one
 _MOST_LEVELS = 100_000  # of a column of text; one with more names people, and tells nothing of them
-_LARGEST_EXACT = 2.0**53
 _MOST_DECIMALS = 6
 _QUANTILES = 10_000  # numbers that stand for a column's quantiles
 
@@ -262,7 +262,7 @@ class _Numbers(_Noted):
         if shown:
             self._kept.append(there.take(pa.array(shown)))
         self._sketch.add(numbers)
-        if pa.types.is_integer(self.kind) and max(-self._low, self._high) > _LARGEST_EXACT:
+        if pa.types.is_integer(self.kind) and max(-self._low, self._high) > LARGEST_EXACT:
             self.left_out = (
                 "holds whole numbers beyond 2^53, which look like identifiers rather than "
                 "quantities, so it was left out; store it as text if the model takes it"

@@ -25,6 +25,7 @@ from limi.types import Index, Mask, Rows, Value
 
 __all__ = [
     "LARGEST",
+    "LARGEST_EXACT",
     "MAX_COMBINATIONS",
     "Column",
     "Kind",
@@ -42,7 +43,8 @@ MAX_COMBINATIONS = 1000
 LARGEST = 1e300
 """Numbers beyond it overflow when they are added up."""
 
-_LARGEST_EXACT = 2.0**53  # beyond it float64 skips integers
+LARGEST_EXACT = 2.0**53
+"""Beyond it float64 skips integers."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +95,7 @@ class Column:
         if not (math.isfinite(self.step) and self.step >= 0):
             raise InvalidInput(f"column {self.name!r} has step {self.step}; it must be 0 or more")
         steps = (self.high - self.low) / (self.step or 1.0)
-        if not (math.isfinite(steps) and (steps <= _LARGEST_EXACT or not self.step)):
+        if not (math.isfinite(steps) and (steps <= LARGEST_EXACT or not self.step)):
             raise InvalidInput(
                 f"column {self.name!r} runs from {self.low} to {self.high}"
                 + (f" in steps of {self.step}" if self.step else "")
