@@ -11,7 +11,7 @@ __all__ = ["Command", "Group"]
 
 _MANY = 20  # options; a list of more is read under headings
 _PANELS = {
-    "Model": "model output decision order noisy device max-batch trust trust-pickle against",
+    "Model": "model output decision order noisy device max-batch trust trust-pickle",
     "Table": "protected target favorable schema constraint drop only held-out fit-rows table "
     "protected-from key rename fill privileged label-names redact show-personal",
     "Search": "method methods set generator twin keep twin-generator rate-rows rows seed seeds "
