@@ -9,14 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lab.cells import expand
-from lab.claims import (
-    NO_VERDICT,
-    VERDICTS,
-    Judged,
-    classify,
-    judge,
-    list_claims,
-)
+from lab.claims import list_claims
 from lab.conditions import briefly
 from lab.derived import Speeds, complete, read_speeds
 from lab.files import SCALES, Study, load, load_overview, names, shipped_results
@@ -26,6 +19,7 @@ from lab.prose import check_text, fill_in
 from lab.results import DONE, NOT_RUN, Results, read
 from lab.rule import draw_stands
 from lab.tables import Ratios, Tried, claims, combine, matrix, tables, take_cells
+from lab.verdicts import NO_VERDICT, VERDICTS, Judged, classify, judge
 from limi.errors import InvalidInput
 
 __all__ = ["check_pages", "figures", "pages"]

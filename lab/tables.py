@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lab.claim_numbers import average_ratios
+from lab.claims import average_ratios
 from lab.conditions import are_comparable
 from lab.derived import AT_ROWS, complete
 from lab.files import Claim, Combined, Study, TableSpec, paper_numbers

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from lab import api as studies
 from lab.cells import expand
+from lab.claims import PaperClaim
 from lab.files import load
-from lab.paper_claims import PaperClaim
 from lab.results import DONE, Outcome, Results
 
 ROOT = Path(__file__).parent.parent.parent
@@ -20,7 +20,7 @@ FIRST = PaperClaim(
     first="limi",
     over=("adf",),
 )
-TIMES = dataclasses.replace(FIRST, kind="times", stated=2.0)
+TIMES = dataclasses.replace(FIRST, kind="size", number="times", stated=2.0)
 
 
 def small_cell(**changes):

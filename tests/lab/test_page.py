@@ -6,11 +6,12 @@ import re
 
 from lab import api as studies
 from lab import page as _page
-from lab.claims import Judged, list_claims
+from lab.claims import list_claims
 from lab.derived import complete
 from lab.files import load, load_overview
 from lab.page import check_pages
 from lab.results import Results, keep, read
+from lab.verdicts import Judged
 from tests.lab.small import ROOT, outcome, tiny
 
 

@@ -2,15 +2,16 @@
 
 import pytest
 
+from lab.claims import _claim
 from lab.files import _study
-from lab.paper_claims import _claim
 from limi.errors import CorruptStore
 
 GIVEN = {
     "says": "IF_r falls",
     "where": "RQ3",
     "study": "repair-dnn",
-    "kind": "less",
+    "kind": "size",
+    "number": "less",
     "measure": "if_r",
     "first": "limi",
     "over": ["before"],

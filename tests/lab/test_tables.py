@@ -7,12 +7,13 @@ import pytest
 from lab import page as _page
 from lab import prose as _prose
 from lab import tables as _tables
-from lab.claims import judge, list_claims
+from lab.claims import list_claims
 from lab.derived import complete
 from lab.files import load
 from lab.formats import render
 from lab.measures import show, show_apart
 from lab.results import Results
+from lab.verdicts import judge
 from tests.lab.small import outcome, small_study, tiny
 
 
