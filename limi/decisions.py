@@ -180,7 +180,7 @@ class Rule(ABC):
         """Where an answer is the event whose chance is compared, where answers are random.
 
         `mine` and `other` are the answers by which the two sides of a pair were decided
-        differently at first; the event parts them.
+        differently at first; the event separates them.
         """
 
     def settle(self, answers: Any) -> Rule:

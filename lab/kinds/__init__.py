@@ -1,7 +1,7 @@
 """Kinds of cells, a module each.
 
 A kind has `measure(cell, shop)`, which gives the numbers of a cell, ready for JSON. It may have
-`require_table(cell)`, which raises where the cell's table cannot be had (by default it is one of
+`require_table(cell)`, which raises where the cell's table cannot be loaded (by default it is one of
 `limi datasets`), and `ALONE = True` where its cells share no model and no generator with others.
 """
 

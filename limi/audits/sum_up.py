@@ -535,7 +535,7 @@ def _sample(rows: Rows, n: int, rng: np.random.Generator) -> Rows:
 
 
 def _changed(settings: Mapping[str, Any], used: Mapping[str, Any]) -> dict[str, Any]:
-    """What the budget left of a setting, where that is another value than the one that was set."""
+    """What the budget left of a setting, where that is not the value that was set."""
     return {name: value for name, value in used.items() if value not in _values_of(settings, name)}
 
 

@@ -162,7 +162,7 @@ class Exploration:
         row = np.array(row, dtype=np.float64)
         key = (row.tobytes(), words)
         with self._lock:
-            # Who comes up again is kept longest: a map that is drawn anew shows the same people.
+            # Who comes up again is kept longest: a map drawn again shows the same people.
             ref = self._refs.pop(key, "") or f"m{next(self._numbers)}"
             self._refs[key] = ref
             self._made.pop(ref, None)

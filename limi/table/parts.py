@@ -155,7 +155,7 @@ def _shape(path: Path) -> tuple[int, int]:
 
 @dataclass(frozen=True)
 class _TextParts:
-    """Text of one table, which pandas reads as a whole: types hang on all cells of a column."""
+    """Text of one table, which pandas reads as a whole: types depend on all cells of a column."""
 
     frame: Any
     notes: list[str]
