@@ -59,7 +59,6 @@ LONG = {
     ("audits/problem.py", "prepare"): "whatever may be said of a model and a table, in its order",
     ("changes/_diff.py", "diff"): "the public signature and what each argument means",
     ("gates/_run.py", "gate"): "the public signature and what each argument means",
-    ("images/audit.py", "audit_images"): "the public signature and what each argument means",
     ("proofs/_run.py", "certify"): "the public signature and what each argument means",
     ("repairs/_repair.py", "repair"): "the public signature and what each argument means",
     ("cli/certify.py", "certify"): "every option of the command with its help",

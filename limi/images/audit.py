@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from limi.images.quality import Quality, judge_generator
 from limi.images.result import ImageResult
 from limi.images.sources import Pictures, check_enough, read_pictures
 from limi.images.targets import as_scorer
-from limi.images.trials import Procedure
+from limi.images.trials import Procedure, Start
 from limi.search.budget import Budget, check_seed
 from limi.streams import Stream
 from limi.system.arguments import checked
@@ -85,117 +86,54 @@ def audit_images(
     `boundary`, `random` or images; `preset="paper"` is the paper's procedure. `plant` adds a bias
     of known size to the target, to see whether the audit finds it. `out` is a run folder to write.
     """
-    check_seed(seed)
-    _check_numbers(cases, pairs, plant, budget)
-    _check_device(device)
     procedure, starts = _procedure(preset, step, start)
-    wanted = _Wanted(_names(protected, "protected"), _names(truth, "truth"), _names(hold, "hold"))
-    wanted.check()
-    watch = Watch(max_seconds=(budget or Budget()).max_seconds, on_progress=on_progress)
-    given = _Given(
-        target,
-        generator,
-        wanted,
-        images,
-        labels,
-        judge,
-        scorers,
-        size,
-        seed,
-        device,
-        trust_pickle,
-        starts,
+    request = _Request(
+        target=target,
+        generator=generator,
+        protected=_names(protected, "protected"),
+        truth=_names(truth, "truth"),
+        hold=_names(hold, "hold"),
+        images=images,
+        labels=labels,
+        judge=judge,
+        scorers=scorers,
+        preset=preset,
+        procedure=procedure,
+        starts=starts,
+        cases=cases,
+        placebo=placebo,
+        plant=plant,
+        budget=budget or Budget(),
+        pairs=pairs,
+        size=size,
+        seed=seed,
+        device=device,
+        trust_pickle=trust_pickle,
     )
-
-    def run(through: Callable[[Asked], None] = lambda asked: None) -> ImageResult:
-        parts = given.open(watch)
-        here = "cuda" if str(getattr(parts.generator, "device", "cpu")) != "cpu" else "cpu"
-        n = cases or _CASES[here]
-        if starts is not None:
-            if not isinstance(parts.generator, Encodes):
-                raise InvalidInput(
-                    f"start gives images, but the generator {parts.generator.kind} has no encoder "
-                    "to find their latents; use eigenfaces or vae, or start='random'"
-                )
-            if starts.shape[1:] != parts.shape:
-                raise InvalidInput(
-                    f"start gives images of {starts.shape[2]} x {starts.shape[1]}, but the "
-                    f"generator makes {parts.shape[1]} x {parts.shape[0]}; use the same size for "
-                    "both"
-                )
-            n = min(n, len(starts))
-        plan = Plan(
-            generator=parts.generator,
-            protected=parts.protected,
-            truth=parts.truth,
-            held=parts.held,
-            procedure=procedure,
-            cases=n,
-            pairs=pairs,
-            placebo=placebo,
-            budget=budget or Budget(),
-            seed=seed,
-            shape=parts.shape,
-            starts=starts,
-        )
-        asked = Asked(parts.target, plant=plant, by=parts.protected.scorer)
-        through(asked)
-        ran = conduct(plan, asked, watch)
-        return _result(parts, plan, ran, asked, watch, preset, plant)
-
+    watch = Watch(max_seconds=request.budget.max_seconds, on_progress=on_progress)
     if out is None:
         Out.of(None, force=force, resume=resume)
-        return run()
+        return request.run(watch)
     from limi.images import folder
 
-    settings = {
-        **given.settings(),
-        "procedure": repr(procedure),
-        "cases": cases,
-        "placebo": placebo,
-        "plant": plant,
-        "pairs": pairs,
-        "budget": repr(budget or Budget()),
-    }
-    return folder.write_run(run, out, settings, force=force, resume=resume)
-
-
-def _check_numbers(cases: Any, pairs: Any, plant: Any, budget: Any) -> None:
-    if not _is_whole(pairs) or not 0 <= pairs <= _MOST_PAIRS:
-        raise InvalidInput(f"pairs is {pairs!r}; it must lie between 0 and {_MOST_PAIRS:,}")
-    if not isinstance(plant, (int, float, np.number)) or not np.isfinite(plant):
-        raise InvalidInput(f"plant is {plant!r}; give a bias in logits, such as 2")
-    if cases is not None and (not _is_whole(cases) or not 1 <= cases <= _MOST_CASES):
-        raise InvalidInput(
-            f"cases is {cases!r}; it must be a whole number between 1 and {_MOST_CASES:,}"
-        )
-    if budget is not None and not isinstance(budget, Budget):
-        raise InvalidInput(
-            f"budget is {type(budget).__name__}; give limi.Budget, such as "
-            "Budget(max_queries=10_000)"
-        )
+    run = partial(request.run, watch)
+    return folder.write_run(run, out, request.settings(), force=force, resume=resume)
 
 
 def _is_whole(value: Any) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-def _check_device(device: str) -> None:
-    if device != "cpu":
-        torch_for(f"the device {device!r}")
-        device_of(device)
-
-
-def _procedure(preset: str, step: str | None, start: Any) -> tuple[Procedure, ImageArray | None]:
+def _procedure(preset: str, step: Any, start: Any) -> tuple[Procedure, ImageArray | None]:
     if preset not in PRESETS:
         raise InvalidInput(f"unknown preset {preset!r}; {nearest(str(preset), PRESETS)}")
     procedure = PRESETS[preset]
     if step is not None:
-        procedure = replace(procedure, step=_one_of("step", step, ("least", "mirror")))
-    if isinstance(start, str):
-        procedure = replace(procedure, start=_one_of("start", start, ("boundary", "random")))
-    if start is None or isinstance(start, str):
+        procedure = replace(procedure, step=step)
+    if start is None:
         return procedure, None
+    if isinstance(start, str):
+        return replace(procedure, start=cast(Start, start)), None
     images = np.asarray(start)
     if images.dtype != np.uint8 or images.ndim != 4 or images.shape[-1] != 3 or not len(images):
         raise InvalidInput(
@@ -203,12 +141,6 @@ def _procedure(preset: str, step: str | None, start: Any) -> tuple[Procedure, Im
             "(n, height, width, 3), 'boundary' or 'random'"
         )
     return replace(procedure, start="random"), images
-
-
-def _one_of(name: str, value: str, known: tuple[str, ...]) -> Any:
-    if value not in known:
-        raise InvalidInput(f"{name} is {value!r}; {nearest(str(value), known)}")
-    return value
 
 
 def _names(given: Any, what: str) -> dict[str, Any]:
@@ -224,32 +156,6 @@ def _names(given: Any, what: str) -> dict[str, Any]:
     raise InvalidInput(
         f"{what} is {type(given).__name__}; name a label, or give a mapping from a name to a scorer"
     )
-
-
-@dataclass(frozen=True)
-class _Wanted:
-    protected: dict[str, Any]
-    truth: dict[str, Any]
-    hold: dict[str, Any]
-
-    def check(self) -> None:
-        if len(self.protected) != 1:
-            raise InvalidInput("name one protected attribute, such as protected='gender'")
-        if len(self.truth) > 1:
-            raise InvalidInput("name one attribute as the truth, such as truth='smile'")
-        names = [*self.protected, *self.truth, *self.hold]
-        twice = [name for name in names if names.count(name) > 1]
-        if twice:
-            raise InvalidInput(
-                f"{twice[0]!r} is named twice; protected, truth and hold must be different "
-                "attributes"
-            )
-
-    @property
-    def labelled(self) -> list[str]:
-        """What is to be learned from labels."""
-        both = {**self.protected, **self.truth}
-        return [name for name, scorer in both.items() if scorer is None]
 
 
 @dataclass(frozen=True)
@@ -269,61 +175,187 @@ class _Parts:
     notes: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class _Given:
-    """What the user gave."""
+@dataclass(frozen=True, kw_only=True)
+class _Request:
+    """What a user asks for; made only if all of it can be done."""
 
     target: Any
     generator: Any
-    wanted: _Wanted
+    protected: Mapping[str, Any]  # scorers by name, None for one to be learned; so for the next two
+    truth: Mapping[str, Any]
+    hold: Mapping[str, Any]
     images: Any
     labels: Any
     judge: Judge | None
     scorers: str
+    preset: str
+    procedure: Procedure
+    starts: ImageArray | None
+    cases: int | None
+    placebo: bool
+    plant: float
+    budget: Budget
+    pairs: int
     size: int | None
     seed: int
     device: str
     trust_pickle: bool
-    starts: ImageArray | None = None
+
+    def __post_init__(self) -> None:
+        check_seed(self.seed)
+        self._check_names()
+        self._check_numbers()
+        self._check_judge()
+        if self.device != "cpu":
+            torch_for(f"the device {self.device!r}")
+            device_of(self.device)
+
+    def _check_names(self) -> None:
+        if len(self.protected) != 1:
+            raise InvalidInput("name one protected attribute, such as protected='gender'")
+        if len(self.truth) > 1:
+            raise InvalidInput("name one attribute as the truth, such as truth='smile'")
+        names = [*self.protected, *self.truth, *self.hold]
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise InvalidInput(
+                f"{twice[0]!r} is named twice; protected, truth and hold must be different "
+                "attributes"
+            )
+
+    def _check_numbers(self) -> None:
+        if not _is_whole(self.pairs) or not 0 <= self.pairs <= _MOST_PAIRS:
+            raise InvalidInput(
+                f"pairs is {self.pairs!r}; it must lie between 0 and {_MOST_PAIRS:,}"
+            )
+        if not isinstance(self.plant, (int, float, np.number)) or not np.isfinite(self.plant):
+            raise InvalidInput(f"plant is {self.plant!r}; give a bias in logits, such as 2")
+        cases = self.cases
+        if cases is not None and (not _is_whole(cases) or not 1 <= cases <= _MOST_CASES):
+            raise InvalidInput(
+                f"cases is {cases!r}; it must be a whole number between 1 and {_MOST_CASES:,}"
+            )
+
+    def _check_judge(self) -> None:
+        """Judges are named after what they judge."""
+        for name in self.judge if isinstance(self.judge, Mapping) else ():
+            if name not in self.judged:
+                raise InvalidInput(
+                    f"judge names {name!r}, which is neither protected nor the truth; "
+                    f"{nearest(str(name), self.judged)}"
+                )
+
+    @property
+    def judged(self) -> tuple[str, ...]:
+        """The attributes that have judges."""
+        return (*self.protected, *self.truth)
+
+    @property
+    def labelled(self) -> list[str]:
+        """What is to be learned from labels."""
+        both = {**self.protected, **self.truth}
+        return [name for name, scorer in both.items() if scorer is None]
 
     def settings(self) -> dict[str, Any]:
-        """What tells this audit from another, for a run folder."""
+        """What tells this audit from another, for a run folder: every field, objects by name and
+        what they hold by a sum."""
         from limi.images.folder import input_sums
 
+        held = (
+            *("target", "generator", "images", "labels", "starts", "judge"),
+            *("protected", "truth", "hold"),
+        )
         return {
+            **{name: list(getattr(self, name)) for name in ("protected", "truth", "hold")},
+            **{
+                name: getattr(self, name)
+                for name in ("scorers", "cases", "placebo", "plant", "pairs", "size", "seed")
+            },
+            "device": self.device,
             "target": _name_of(self.target),
             "generator": _name_of(self.generator),
-            "protected": list(self.wanted.protected),
-            "truth": list(self.wanted.truth),
-            "hold": list(self.wanted.hold),
             "judge": self.judge if isinstance(self.judge, str) else _keys(self.judge),
-            "scorers": self.scorers,
-            "size": self.size,
-            "seed": self.seed,
-            "device": self.device,
-            "inputs": input_sums(
-                {
-                    "target": self.target,
-                    "generator": self.generator,
-                    "images": self.images,
-                    "labels": self.labels,
-                    "protected": self.wanted.protected,
-                    "truth": self.wanted.truth,
-                    "hold": self.wanted.hold,
-                    "judge": self.judge,
-                    "starts": self.starts,
-                }
-            ),
+            "procedure": repr(self.procedure),
+            "budget": repr(self.budget),
+            "inputs": input_sums({name: getattr(self, name) for name in held}),
         }
+
+    def run(
+        self, watch: Watch, through: Callable[[Asked], None] = lambda asked: None
+    ) -> ImageResult:
+        """Open everything, search and measure; `through` is given the target before it is asked."""
+        parts = self.open(watch)
+        plan = Plan(
+            generator=parts.generator,
+            protected=parts.protected,
+            truth=parts.truth,
+            held=parts.held,
+            procedure=self.procedure,
+            cases=self._count_cases(parts),
+            pairs=self.pairs,
+            placebo=self.placebo,
+            budget=self.budget,
+            seed=self.seed,
+            shape=parts.shape,
+            starts=self.starts,
+        )
+        asked = Asked(parts.target, plant=self.plant, by=parts.protected.scorer)
+        through(asked)
+        ran = conduct(plan, asked, watch)
+        return self._conclude(parts, plan, ran, asked, watch)
+
+    def _count_cases(self, parts: _Parts) -> int:
+        here = "cuda" if str(getattr(parts.generator, "device", "cpu")) != "cpu" else "cpu"
+        n = self.cases or _CASES[here]
+        starts = self.starts
+        if starts is None:
+            return n
+        if not isinstance(parts.generator, Encodes):
+            raise InvalidInput(
+                f"start gives images, but the generator {parts.generator.kind} has no encoder "
+                "to find their latents; use eigenfaces or vae, or start='random'"
+            )
+        if starts.shape[1:] != parts.shape:
+            raise InvalidInput(
+                f"start gives images of {starts.shape[2]} x {starts.shape[1]}, but the "
+                f"generator makes {parts.shape[1]} x {parts.shape[0]}; use the same size for "
+                "both"
+            )
+        return min(n, len(starts))
+
+    def _conclude(
+        self, parts: _Parts, plan: Plan, ran: Any, asked: Asked, watch: Watch
+    ) -> ImageResult:
+        planes = (ran.planes.decision, ran.planes.protected, *ran.planes.held)
+        return ImageResult(
+            **figures(ran, placebo=plan.placebo),
+            findings=ran.findings,
+            samples=ran.samples,
+            n_findings=ran.n_findings,
+            groups=parts.groups,
+            protected=parts.protected.name,
+            truth=None if parts.truth is None else parts.truth.name,
+            held=tuple(one.name for one in parts.held),
+            planes={plane.name: plane.auc for plane in planes},
+            scorers=parts.learned,
+            quality=parts.quality,
+            procedure=plan.procedure,
+            preset=self.preset,
+            generator=parts.generator.kind,
+            target=parts.target_name,
+            placebo=plan.placebo,
+            planted=self.plant,
+            size=(plan.shape[0], plan.shape[1]),
+            seed=plan.seed,
+            stop=str(ran.stop),
+            queries=asked.queries,
+            seconds=watch.seconds,
+            notes=(*parts.notes, *ran.notes),
+        )
 
     def open(self, watch: Watch) -> _Parts:
         """Read, fit and load everything."""
         watch.enter("generator")
-        if self.scorers not in ("pixels", "resnet18"):
-            raise InvalidInput(
-                f"scorers is {self.scorers!r}; {nearest(str(self.scorers), ('pixels', 'resnet18'))}"
-            )
-        self._check_judge()
         pictures = self._pictures()
         held_out = target = None
         if pictures is not None:
@@ -340,8 +372,8 @@ class _Given:
         if target is None:
             target = self.scorer(self.target, "target", shape)
         school = _School(self, pictures, held_out, generator, shape)
-        protected = [school.attribute(name, given) for name, given in self.wanted.protected.items()]
-        truth = [school.attribute(name, given) for name, given in self.wanted.truth.items()]
+        protected = [school.attribute(name, given) for name, given in self.protected.items()]
+        truth = [school.attribute(name, given) for name, given in self.truth.items()]
         held = [school.attribute(*item, judged=False) for item in school.held_names()]
         quality = None
         if pictures is not None and held_out is not None:
@@ -379,32 +411,22 @@ class _Given:
             + (f", with size={shape[0]} (--size {shape[0]})" if shape[0] == shape[1] else "")
         )
 
-    def _check_judge(self) -> None:
-        """Judges are named after what they judge."""
-        known = (*self.wanted.protected, *self.wanted.truth)
-        for name in self.judge if isinstance(self.judge, Mapping) else ():
-            if name not in known:
-                raise InvalidInput(
-                    f"judge names {name!r}, which is neither protected nor the truth; "
-                    f"{nearest(str(name), known)}"
-                )
-
     def _pictures(self) -> Pictures | None:
         if self.images is None:
-            if self.wanted.labelled:
+            if self.labelled:
                 raise InvalidInput(
-                    f"{self.wanted.labelled[0]!r} is only a name, and there are no images to learn "
+                    f"{self.labelled[0]!r} is only a name, and there are no images to learn "
                     "it from; give images and labels, or your own scorer: "
-                    f"{{{self.wanted.labelled[0]!r}: function}}"
+                    f"{{{self.labelled[0]!r}: function}}"
                 )
             return None
         if isinstance(self.images, (Pictures, np.ndarray)):
             pictures = self.images if isinstance(self.images, Pictures) else Pictures(self.images)
             check_enough(len(pictures))
             return pictures
-        hold = [name for name, scorer in self.wanted.hold.items() if scorer is None]
+        hold = [name for name, scorer in self.hold.items() if scorer is None]
         return read_pictures(
-            self.images, self.labels, names=self.wanted.labelled, hold=hold, size=self.size
+            self.images, self.labels, names=self.labelled, hold=hold, size=self.size
         )
 
 
@@ -413,14 +435,14 @@ class _School:
 
     def __init__(
         self,
-        given: _Given,
+        request: _Request,
         pictures: Pictures | None,
         held_out: Any,
         generator: ImageGenerator,
         shape: tuple[int, ...],
     ) -> None:
         self.learned: list[Learned] = []
-        self._given, self._pictures, self._held_out = given, pictures, held_out
+        self._request, self._pictures, self._held_out = request, pictures, held_out
         self._generator, self._shape = generator, shape
         self._faces: eigenfaces.Eigenfaces | None = None
 
@@ -428,7 +450,7 @@ class _School:
         """What is held: one for each value where a label has several."""
         named: list[tuple[str, Any]] = []
         known = {} if self._pictures is None else self._pictures.labels
-        for name, scorer in self._given.wanted.hold.items():
+        for name, scorer in self._request.hold.items():
             several = [one for one in known if one.startswith(f"{name}=")]
             if scorer is not None or name in known or not several:
                 named.append((name, scorer))
@@ -439,9 +461,9 @@ class _School:
     def attribute(self, name: str, given: Any, *, judged: bool = True) -> Attribute:
         """A scorer, the user's or learned, and its judge."""
         if given is None:
-            scorer = self._learn(name, self._given.scorers)
+            scorer = self._learn(name, self._request.scorers)
         else:
-            scorer = self._given.scorer(given, f"scorer of {name}", self._shape)
+            scorer = self._request.scorer(given, f"scorer of {name}", self._shape)
         return Attribute(name, scorer, self._judge(name) if judged else None)
 
     def remarks(self, truth: Sequence[Attribute]) -> list[str]:
@@ -452,11 +474,11 @@ class _School:
                 "no truth was named, so what the decision should depend on may have changed along "
                 "with the protected attribute"
             )
-        judge = self._given.judge
+        judge = self._request.judge
         if judge == "none" or (judge is None and self._pictures is None):
             notes.append("nothing but the scorers that made the twins has judged them")
         elif isinstance(judge, Mapping):
-            both = (*self._given.wanted.protected, *self._given.wanted.truth)
+            both = (*self._request.protected, *self._request.truth)
             notes += [
                 f"nothing but the scorer that made the twins has judged {name}"
                 for name in both
@@ -471,16 +493,13 @@ class _School:
         return notes
 
     def _judge(self, name: str) -> Scorer | None:
-        judge = self._given.judge
+        judge = self._request.judge
         if isinstance(judge, Mapping):
             if name not in judge:
                 return None
-            return self._given.scorer(judge[name], f"judge of {name}", self._shape)
+            return self._request.scorer(judge[name], f"judge of {name}", self._shape)
         if judge == "none":
             return None
-        if judge not in (None, "edges", "plain"):
-            known = ("edges", "plain", "none")
-            raise InvalidInput(f"unknown judge {judge!r}; {nearest(str(judge), known)}")
         known_labels = {} if self._pictures is None else self._pictures.labels
         return self._learn(name, judge or "edges") if name in known_labels else None
 
@@ -490,7 +509,7 @@ class _School:
             raise InvalidInput(
                 f"there are no labels for {name!r}; give a CSV file that has them, or a scorer"
             )
-        both = (*self._given.wanted.protected, *self._given.wanted.truth)
+        both = (*self._request.protected, *self._request.truth)
         beside = [one for one in both if one != name and one in pictures.labels]
         fit = self._fit(architecture, pictures.images)
         found = attributes.learn(
@@ -520,7 +539,7 @@ class _School:
         from limi.images import networks
 
         return networks.fit_scorer(
-            architecture, Stream.IMAGES.rng(self._given.seed, _FIT, 1), self._given.device
+            architecture, Stream.IMAGES.rng(self._request.seed, _FIT, 1), self._request.device
         )
 
 
@@ -534,34 +553,3 @@ def _name_of(given: Any) -> str:
 
 def _keys(judge: Any) -> list[str] | None:
     return None if judge is None else sorted(judge)
-
-
-def _result(
-    parts: _Parts, plan: Plan, ran: Any, asked: Asked, watch: Watch, preset: str, plant: float
-) -> ImageResult:
-    planes = (ran.planes.decision, ran.planes.protected, *ran.planes.held)
-    return ImageResult(
-        **figures(ran, placebo=plan.placebo),
-        findings=ran.findings,
-        samples=ran.samples,
-        n_findings=ran.n_findings,
-        groups=parts.groups,
-        protected=parts.protected.name,
-        truth=None if parts.truth is None else parts.truth.name,
-        held=tuple(one.name for one in parts.held),
-        planes={plane.name: plane.auc for plane in planes},
-        scorers=parts.learned,
-        quality=parts.quality,
-        procedure=plan.procedure,
-        preset=preset,
-        generator=parts.generator.kind,
-        target=parts.target_name,
-        placebo=plan.placebo,
-        planted=plant,
-        size=(plan.shape[0], plan.shape[1]),
-        seed=plan.seed,
-        stop=str(ran.stop),
-        queries=asked.queries,
-        seconds=watch.seconds,
-        notes=(*parts.notes, *ran.notes),
-    )

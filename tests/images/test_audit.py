@@ -187,9 +187,9 @@ def test_a_target_that_does_not_score_is_refused(people, answer, words):
         ({"protected": "age"}, "no labels for 'age'"),
         ({"generator": "egenfaces"}, "did you mean 'eigenfaces'"),
         ({"preset": "papr"}, "did you mean 'paper'"),
-        ({"step": "lest"}, "did you mean 'least'"),
-        ({"judge": "egdes"}, "did you mean 'edges'"),
-        ({"scorers": "pixel"}, "did you mean 'pixels'"),
+        ({"step": "lest"}, "step is 'lest'; it must be 'least'"),
+        ({"judge": "egdes"}, "judge is 'egdes'"),
+        ({"scorers": "pixel"}, "it must be 'pixels' or 'resnet18'"),
         ({"cases": 0}, "cases is 0"),
         ({"seed": -1}, "seed is -1"),
         ({"pairs": -1}, "pairs is -1"),
@@ -198,9 +198,9 @@ def test_a_target_that_does_not_score_is_refused(people, answer, words):
         ({"cases": 10.5}, "cases is 10.5"),
         ({"plant": None}, "plant is None"),
         ({"step": 3}, "step is 3"),
-        ({"preset": 3}, "unknown preset 3"),
+        ({"preset": 3}, "preset is 3"),
         ({"scorers": None}, "scorers is None"),
-        ({"budget": 5}, "budget is int"),
+        ({"budget": 5}, "it must be a Budget or None"),
         ({"device": "cuda:99"}, "the device 'cuda:99' cannot be used"),
         ({"judge": {"gendr": look_at_mouth}}, "did you mean 'gender'"),
         ({"images": None}, "no images to learn it from"),
@@ -287,7 +287,8 @@ def test_a_generator_of_another_size_than_the_photographs_is_refused(people):
 
 @pytest.mark.parametrize("changed", ["images", "labels", "start", "device"])
 def test_a_run_is_not_resumed_with_other_inputs(people, changed, tmp_path, monkeypatch):
-    monkeypatch.setattr(audit, "_check_device", lambda device: None)
+    monkeypatch.setattr(audit, "device_of", lambda device: device)
+    monkeypatch.setattr(audit, "torch_for", lambda what: None)
     given = {"images": people, "start": people.images[:50], "out": tmp_path / "run", **KNOWN}
 
     asked = []
