@@ -1,11 +1,10 @@
-"""pytest itself on a small project: the exported test, the fixture, the assertion.
+"""pytest itself on a small project: the exported test, and the assertion.
 
 `pytester` takes modules back that were imported while it is at work, so whatever limi does in this
 process is done before, and pytest runs in processes of its own.
 """
 
 import shutil
-import tomllib
 from pathlib import Path
 
 import pytest
@@ -46,9 +45,7 @@ def exported(tmp_path_factory):
 
 
 @pytest.fixture
-def project(exported, pytester, monkeypatch):
-    # The plug-in may be installed as well; it is loaded by name here, once.
-    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+def project(exported, pytester):
     place = Path(str(pytester.path))
     shutil.copytree(exported, place, dirs_exist_ok=True)
     return place
@@ -63,51 +60,25 @@ def test_the_exported_test_fails_before_a_repair_and_passes_after(project, pytes
     pytester.runpytest_subprocess(*QUIET, "tests").assert_outcomes(passed=1)
 
 
-FIXTURE = """
+ASSERTION = """
 import pandas as pd
-import pytest
 
 from limi.testing import assert_flip_rate
 
-CALLS = []
 PEOPLE = pd.read_csv("people.csv")
 OPTIONS = dict(protected=["sex"], target="ok", favorable="yes", output="score", generator=None)
-AUDIT = dict(method="real", rate_rows=50, **OPTIONS)
 
 def model(frame):
-    CALLS.append(len(frame))
     return (frame["sex"] == "m") * 0.6 + 0.2
 
-def test_one(limi_audit):
-    result = limi_audit(model, PEOPLE, **AUDIT)
-    assert result.rates["real"].estimate == 1.0
-
-def test_two(limi_audit):
-    before = len(CALLS)
-    first = limi_audit(model, PEOPLE, **AUDIT)
-    assert len(CALLS) == before
-    assert limi_audit(model, PEOPLE, **AUDIT) is first
-    other = limi_audit(model, PEOPLE, **{**AUDIT, "rate_rows": 60})
-    assert other is not first
-    assert len(CALLS) > before
-
-def test_three():
+def test_one():
     assert_flip_rate(model, PEOPLE, population="real", **OPTIONS)
 """
 
 
-def test_the_fixture_audits_once_and_the_assertion_shows_the_line_and_three_people(
-    project, pytester
-):
-    pytester.makepyfile(test_mine=FIXTURE)
-    done = pytester.runpytest_subprocess(*QUIET, "-p", "limi.testing.plugin", "test_mine.py")
-    done.assert_outcomes(passed=2, failed=1)
+def test_the_assertion_shows_the_line_of_the_test_and_three_people(project, pytester):
+    pytester.makepyfile(test_mine=ASSERTION)
+    done = pytester.runpytest_subprocess(*QUIET, "test_mine.py")
+    done.assert_outcomes(failed=1)
     done.stdout.fnmatch_lines(["*Fail: real_rate*", "*sex * -> *score*"])
     assert "limi/testing/rates.py" not in done.stdout.str()
-
-
-def test_the_plug_in_is_named_and_loads_nothing_by_itself(pytester):
-    about = tomllib.loads((Path(limi.__file__).parent.parent / "pyproject.toml").read_text())
-    assert about["project"]["entry-points"]["pytest11"] == {"limi": "limi.testing.plugin"}
-    code = "import limi.testing.plugin, sys; print('numpy' in sys.modules, 'pandas' in sys.modules)"
-    assert pytester.runpython_c(code).outlines == ["False False"]
