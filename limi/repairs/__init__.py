@@ -14,23 +14,20 @@ from limi.repairs._compared import Comparison
 from limi.repairs._ensemble import Ensemble
 from limi.repairs._ensemble import fit as fit_ensemble
 from limi.repairs._figures import Figures, RepairGroups, groups
-from limi.repairs._labels import POLICIES, Policy
-from limi.repairs._mixing import PRESETS, MixedTable, Preset, mix_rows
+from limi.repairs._labels import Policy
+from limi.repairs._mixing import PRESETS, MixedTable, mix_rows
 from limi.repairs._recipes import RECIPES, Training, copy_under_others
-from limi.repairs._refit import Fit, Fitted, Refit, refit_of
+from limi.repairs._refit import Fit, Fitted, refit_of
 from limi.repairs._repair import repair
 from limi.repairs._result import Repairs, Tried
 from limi.repairs._saving import require_saving
 from limi.repairs._settings import Settings, choose_preset
 from limi.repairs._shipping import load_averaged, require_onnx
-from limi.repairs._ways import HOWS
 from limi.repairs._weights import parse_weights
 from limi.repairs._work import Steps, Work
 
 # `repair` puts these parts together; who follows another protocol puts them together otherwise.
 __all__ = [
-    "HOWS",
-    "POLICIES",
     "PRESETS",
     "RECIPES",
     "Comparison",
@@ -40,8 +37,6 @@ __all__ = [
     "Fitted",
     "MixedTable",
     "Policy",
-    "Preset",
-    "Refit",
     "RepairGroups",
     "Repairs",
     "Settings",

@@ -17,7 +17,8 @@ from limi.generators import Generator
 from limi.metrics._populations import check_population, choose_places, draw_people
 from limi.metrics.group import differences, tally
 from limi.metrics.individual import Rate, rate_of
-from limi.repairs._figures import Figures, RepairFigure, RepairGroups, Scorer
+from limi.models.target import Target
+from limi.repairs._figures import Figures, RepairFigure, RepairGroups
 from limi.repairs._terms import Terms
 from limi.table.schema import Schema
 from limi.twins import Groups, find_groups, learn
@@ -129,7 +130,7 @@ class Comparison:
         return self.schema.enforcer.binds_partners
 
     def figures(
-        self, target: Scorer, rows: Rows, truth: Truth, asked: int, scores: Scores
+        self, target: Target, rows: Rows, truth: Truth, asked: int, scores: Scores
     ) -> Figures:
         """A model's figures, on rows with known labels and scores, and on the people above.
 
@@ -174,7 +175,7 @@ class Comparison:
             ),
         }
 
-    def _flips(self, target: Scorer, schema: Schema, people: Rows, asked: int) -> RepairFigure:
+    def _flips(self, target: Target, schema: Schema, people: Rows, asked: int) -> RepairFigure:
         if not len(people):
             return RepairFigure(None, reason="hardly any of them keep the rules of the table")
         some = people[: self._affordable(asked)]
@@ -185,7 +186,7 @@ class Comparison:
         return max(_FEWEST_ROWS, self.questions // (len(self.schema.combinations) * asked))
 
     def _differ_from_twins(
-        self, target: Scorer, pairs: tuple[Rows, Rows] | None, asked: int
+        self, target: Target, pairs: tuple[Rows, Rows] | None, asked: int
     ) -> RepairFigure:
         if pairs is None:
             return RepairFigure(None, reason=self.no_twins or "no single column explains any of it")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,13 +28,12 @@ from limi.metrics.privileged import (
 )
 from limi.table.partners import change
 from limi.table.schema import Schema
-from limi.types import Mask, Rows, Scores
+from limi.types import Mask, Rows
 
 __all__ = [
     "Figures",
     "RepairFigure",
     "RepairGroups",
-    "Scorer",
     "groups",
     "hide_protected",
     "over_seeds",
@@ -61,14 +60,6 @@ class RepairFigure:
 
 
 Figures = dict[str, RepairFigure]
-
-
-class Scorer(Protocol):
-    """Whatever can be measured: a target, or one that is shown other rows."""
-
-    def score(self, rows: Rows) -> Scores:
-        """One score per row; above 0.5 is favorable."""
-        ...
 
 
 def usual_cells(schema: Schema, rows: Rows) -> NDArray[np.float64]:

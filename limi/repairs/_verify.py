@@ -24,7 +24,8 @@ from limi.defaults import DEFAULT_GENERATOR
 from limi.generators import Generator
 from limi.metrics.individual import rate_of
 from limi.metrics.what_if import mcnemar
-from limi.repairs._figures import Figures, Scorer
+from limi.models.target import Target
+from limi.repairs._figures import Figures
 from limi.repairs._terms import Terms
 from limi.search.budget import Budget
 from limi.search.engine import run
@@ -246,7 +247,7 @@ def fit_again(name: str, problem: Problem, seed: int) -> Generator:
 
 def search_one(
     problem: Problem,
-    target: Scorer,
+    target: Target,
     *,
     method: str,
     generator: Generator,
