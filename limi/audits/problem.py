@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -627,10 +626,10 @@ def _protect(
         if name is not None and name not in schema.names:
             parts = [part.strip() for part in name.split(",")]
             if set(parts) <= set(schema.names):
-                each = " ".join(f"--protected {shlex.quote(part)}" for part in parts)
+                each = ", ".join(map(repr, parts))
                 raise InvalidInput(
-                    f"there is no column {name!r}; give each column its own option: {each} (a list "
-                    "in Python)"
+                    f"there is no column {name!r}; name each of {each} by itself: --protected once "
+                    "for each, or a list in Python"
                 )
             raise InvalidInput(
                 f"there is no column {name!r}; {nearest(name, schema.names)}; if another file has "
