@@ -275,49 +275,6 @@ class Standings:
                 told.append((target, self.methods[best[0]], values[best[0]], values[mine]))
         return told
 
-    def tree(self) -> dict[str, Any]:
-        """For JSON."""
-        return {
-            "scale": self.results.scale,
-            "budgets": self.budgets,
-            "methods": self.methods,
-            "ranks": {
-                where: self._rank_tree(targets)
-                for where, targets in (("all", self.targets), ("networks", self.networks()))
-            },
-            "targets": [
-                {
-                    "target": target,
-                    "family": self.study.targets[target]["family"],
-                    "rate": _plain(self.fact(target, "rate")),
-                    "findings": {
-                        m: {
-                            str(b): _plain(self.value(target, m, "findings", b))
-                            for b in self.budgets
-                        }
-                        for m in self.methods
-                    },
-                }
-                for target in self.targets
-            ],
-        }
-
-    def _rank_tree(self, targets: Sequence[str]) -> dict[str, Any]:
-        found = {}
-        for budget in self.budgets:
-            try:
-                ranks = self.rank(targets, "findings", budget)
-            except InvalidInput:
-                continue
-            found[str(budget)] = {
-                "means": dict(zip(ranks.methods, ranks.means, strict=True)),
-                "targets": ranks.n_targets,
-                "friedman": ranks.statistic,
-                "p_value": ranks.p_value,
-                "critical_difference": ranks.difference,
-            }
-        return found
-
 
 _NOTE_UNREACHED = (
     f"A search that does not get there counts as {_UNREACHED} times its budget of {{:,}} queries."
@@ -363,7 +320,3 @@ def _mean_ranks(values: NDArray[np.float64]) -> NDArray[np.float64]:
     if there.any():
         means[there] = stats.rankdata(-values[:, there], axis=1).mean(axis=0)
     return means
-
-
-def _plain(value: float) -> float | None:
-    return None if math.isnan(value) else value

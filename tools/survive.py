@@ -820,12 +820,13 @@ def fitting() -> Victim:
 
 def studying() -> Victim:
     """A study of a few cells, each kept as it ends."""
-    from lab import api as studies
+    from lab import files as _files
+    from lab import run as _run
 
     def study(out: Path, force: bool, resume: bool) -> None:
-        one = studies.load("watch")
+        one = _files.load("watch")
         cells = "credit-*/natural/0"
-        studies.run([one], scale="smoke", out=out, kept=out / "kept", workers=1, only=cells)
+        _run.run([one], scale="smoke", out=out, kept=out / "kept", workers=1, only=cells)
 
     def results(out: Path) -> Any:
         clock = ("second", "speed", "took")

@@ -3,14 +3,14 @@
 import dataclasses
 from pathlib import Path
 
-from lab import api as studies
+from lab import files as _files
 from lab.cells import expand
 from lab.claims import PaperClaim
 from lab.files import load
 from lab.results import DONE, Outcome, Results
 
 ROOT = Path(__file__).parent.parent.parent
-ALL = [*studies.names(), "watch"]
+ALL = [*_files.names(), "watch"]
 FIRST = PaperClaim(
     says="first",
     where="",

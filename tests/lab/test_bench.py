@@ -4,10 +4,12 @@ import dataclasses
 
 import numpy as np
 
-from lab.api import Results, Standings, expand, load_bench
+from lab.cells import expand
+from lab.extend import load_bench
 from lab.figures import draw_ranks
 from lab.kinds.bench import _Noting
-from lab.results import Outcome
+from lab.results import Outcome, Results
+from lab.standings import Standings
 from lab.targets import RECIPES
 from limi.methods.natural import Natural
 from limi.methods.themis import Themis

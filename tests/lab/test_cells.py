@@ -5,8 +5,8 @@ import re
 
 import pytest
 
-from lab import api as studies
 from lab import cells as _cells
+from lab import files as _files
 from lab.cells import Cell, expand
 from lab.files import load
 from lab.kinds.twins import DRAWN
@@ -20,7 +20,7 @@ FACES = re.compile("(faces|strokes)-(balanced|photographed)-[0-4]")
 def test_every_study_expands_at_every_scale(name):
     study = load(name)
     known = {variant.name for variant in study.variants}
-    for scale in studies.SCALES:
+    for scale in _files.SCALES:
         cells = expand(study, scale)
         assert cells
         assert len({cell.name for cell in cells}) == len(cells)

@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from lab import api as studies
+from lab import cells as _cells
+from lab import files as _files
 from lab import models as targets
 from lab import tables as _tables
 from lab.files import check_names, load, paper_numbers
@@ -177,8 +178,8 @@ def test_the_tables_are_as_complete_as_the_paper_s():
 
 
 def test_names_follow_the_paper_s_order_and_unknown_ones_are_refused():
-    assert studies.names()[:4] == ["dnn", "rf", "svm", "naturalness"]
-    assert check_names(["all"]) == studies.names()
+    assert _files.names()[:4] == ["dnn", "rf", "svm", "naturalness"]
+    assert check_names(["all"]) == _files.names()
     assert check_names(["rf", "dnn", "rf"]) == ["rf", "dnn"]
     with pytest.raises(InvalidInput, match="no study 'dmn'; did you mean 'dnn'"):
         load("dmn")
@@ -201,12 +202,12 @@ def settings_of(cells):
 
 
 @pytest.mark.parametrize("scale", ["small", "paper"])
-@pytest.mark.parametrize("name", studies.names())
+@pytest.mark.parametrize("name", _files.names())
 def test_the_words_of_a_scale_say_what_its_cells_are_run_with(name, scale):
     study = load(name)
     if study.uses:
         return
-    known = settings_of(studies.expand(study, scale))
+    known = settings_of(_cells.expand(study, scale))
     words = study.scale(scale).words.replace("a million", "1,000,000").replace("ResNet-18", "")
     held_out = {30}  # per cent, of every repair beside others
     for number in re.findall(r"\d[\d,.]*\d|\d", words):
@@ -214,7 +215,7 @@ def test_the_words_of_a_scale_say_what_its_cells_are_run_with(name, scale):
 
 
 def test_scales_name_only_methods_that_they_run():
-    for name in studies.names():
+    for name in _files.names():
         study = load(name)
         for scale in ("small", "paper"):
             size = study.scale(scale) if not study.uses else None

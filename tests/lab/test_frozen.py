@@ -7,11 +7,16 @@ import hashlib
 import json
 from pathlib import Path
 
-from lab import api as studies
+from lab import bench_page as _bench_page
+from lab import cells as _cells
+from lab import extend as _extend
+from lab import files as _files
+from lab import page as _page
+from lab import results as _results
 from lab.standings import Standings
 
 KEPT = Path(__file__).with_name("frozen.json")
-RESULTS = studies.shipped_results()
+RESULTS = _files.shipped_results()
 
 
 def _sha256(content):
@@ -20,22 +25,22 @@ def _sha256(content):
 
 def digests_of_cells():
     """One sha256 per study and scale, of the names and digests of all its cells."""
-    known = [studies.load(name) for name in (*studies.names(), "watch", "bench")]
+    known = [_files.load(name) for name in (*_files.names(), "watch", "bench")]
     return {
         f"{study.name}/{scale}": _sha256(
-            json.dumps(sorted((cell.name, cell.digest()) for cell in studies.expand(study, scale)))
+            json.dumps(sorted((cell.name, cell.digest()) for cell in _cells.expand(study, scale)))
         )
         for study in known
-        for scale in studies.SCALES
+        for scale in _files.SCALES
     }
 
 
 def digests_of_pages():
-    bench = studies.load_bench()
-    standings = Standings(bench, studies.read(bench, "small", RESULTS))
+    bench = _extend.load_bench()
+    standings = Standings(bench, _results.read(bench, "small", RESULTS))
     made = {
-        **studies.pages(RESULTS),
-        "bench-results.md": studies.bench_page(standings),
+        **_page.pages(RESULTS),
+        "bench-results.md": _bench_page.bench_page(standings),
     }
     return {name: _sha256(text) for name, text in sorted(made.items())}
 

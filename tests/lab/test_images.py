@@ -2,8 +2,10 @@
 
 import pytest
 
-from lab.api import expand, load, run
+from lab.cells import expand
+from lab.files import load
 from lab.kinds.images import find_faces, measure
+from lab.run import run
 from lab.workshop import Workshop
 from limi.errors import InvalidInput
 

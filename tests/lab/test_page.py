@@ -4,7 +4,7 @@ import copy
 import dataclasses
 import re
 
-from lab import api as studies
+from lab import files as _files
 from lab import page as _page
 from lab.claims import list_claims
 from lab.derived import complete
@@ -17,8 +17,8 @@ from tests.lab.small import ROOT, outcome, tiny
 
 def test_the_pages_say_what_holds_and_what_does_not(tmp_path):
     keep(tiny(), tmp_path)
-    pages = studies.pages(tmp_path)
-    assert pages == studies.pages(tmp_path)
+    pages = _page.pages(tmp_path)
+    assert pages == _page.pages(tmp_path)
     assert (
         "LIMI finds more than every method of the paper: **not tried; no number of census-sex: "
         "aequitas, sg, eidig, neuronfair, expga" in pages["reproduction/dnn.md"]
@@ -26,7 +26,7 @@ def test_the_pages_say_what_holds_and_what_does_not(tmp_path):
     assert "LIMI finds more a thousand queries" not in pages["reproduction/dnn.md"]
     listed = pages["reproduction/conditions.md"]
     assert "[Findings and speed against forests](rf.md) | Table 2 | not run | |" in listed
-    names = ("claims", "conditions", *studies.names())
+    names = ("claims", "conditions", *_files.names())
     assert set(pages) == {"reproduction.md", *(f"reproduction/{name}.md" for name in names)}
     # No cell is left out: every planned benchmark and method stands in the table.
     for benchmark in load("dnn").benchmarks:
@@ -43,7 +43,7 @@ def test_a_page_shows_every_scale_and_only_what_was_measured_there(tmp_path):
         for name in ("limi", "adf")
     }
     keep(Results("dnn", "paper", larger), tmp_path)
-    at_paper, at_small = studies.pages(tmp_path)["reproduction/dnn.md"].split("## Scale small")
+    at_paper, at_small = _page.pages(tmp_path)["reproduction/dnn.md"].split("## Scale small")
     assert "plausible per 1,000 queries: ours" in at_paper
     assert "not run: " in at_paper  # of what a scale plans, what is missing is named
     assert "plausible per 1,000" not in at_small
@@ -61,14 +61,14 @@ def test_a_smaller_scale_is_left_out_once_a_larger_one_is_whole(tmp_path):
     }
     keep(tiny(), tmp_path)
     keep(Results("dnn", "paper", whole), tmp_path)
-    pages = studies.pages(tmp_path)
+    pages = _page.pages(tmp_path)
     assert "## Scale small" not in pages["reproduction/dnn.md"]
     assert "## Scale small" not in pages["reproduction/naturalness.md"]  # which shows those cells
     assert "figures/dnn-small.svg" not in pages["reproduction/dnn.md"]
     assert f"{len(whole)} of the {len(whole)} cells shown" in pages["reproduction.md"]
     whole.popitem()
     keep(Results("dnn", "paper", whole), tmp_path)
-    assert "## Scale small" in studies.pages(tmp_path)["reproduction/dnn.md"]
+    assert "## Scale small" in _page.pages(tmp_path)["reproduction/dnn.md"]
 
 
 def test_a_smaller_scale_with_more_seeds_is_shown(tmp_path):
@@ -83,13 +83,13 @@ def test_a_smaller_scale_with_more_seeds_is_shown(tmp_path):
             for seed in range(size.seeds)
         }
         keep(Results("images", scale, cells), tmp_path)
-    page = studies.pages(tmp_path)["reproduction/images.md"]
+    page = _page.pages(tmp_path)["reproduction/images.md"]
     assert page.index("## Scale paper") < page.index("## Scale small")
 
 
 def test_the_overview_has_two_screens():
     """About 1,790 of 1,800 pixels on a screen of 1440 x 900, with these rows and words."""
-    overview = studies.pages(ROOT / "lab" / "studies" / "results")["reproduction.md"]
+    overview = _page.pages(ROOT / "lab" / "studies" / "results")["reproduction.md"]
     rows = [line for line in overview.splitlines() if line.startswith("| [")]
     assert 14 <= len(rows) <= 20
     assert max(len(row.split("](")[0]) for row in rows) <= 110
@@ -102,7 +102,7 @@ def test_the_overview_has_two_screens():
 
 
 def test_the_claims_page_has_all_that_conclusions_rest_on():
-    pages = studies.pages(ROOT / "lab" / "studies" / "results")
+    pages = _page.pages(ROOT / "lab" / "studies" / "results")
     told = [line for line in pages["reproduction.md"].splitlines() if line.startswith("- **")]
     whole = pages["reproduction/claims.md"].partition("## What the conclusions rest on")[2]
     for one in told:
@@ -113,7 +113,7 @@ def test_the_claims_page_has_all_that_conclusions_rest_on():
 
 def test_the_overview_says_how_old_its_cells_are(tmp_path):
     keep(tiny(), tmp_path)
-    overview = studies.pages(tmp_path)["reproduction.md"]
+    overview = _page.pages(tmp_path)["reproduction.md"]
     assert "10 of the 10 cells shown were made by earlier versions of limi" in overview
     assert "Cells of an earlier program" not in overview
     old = outcome("census-sex/limi/0", if_r=0.1)
@@ -121,14 +121,14 @@ def test_the_overview_says_how_old_its_cells_are(tmp_path):
         old, measures={"if_r": 0.1, "before": {"if_r": 0.2}, "findings": 5, "added": 9}
     )
     keep(Results("repair-dnn", "small", {before.cell: before}), tmp_path)
-    pages = studies.pages(tmp_path)
+    pages = _page.pages(tmp_path)
     assert "‡ Cells of an earlier program: in these searches" in pages["reproduction.md"]
     assert "‡ **Cells of an earlier program** (limi)" in pages["reproduction/repair-dnn.md"]
 
 
 def test_minor_claims_stand_on_their_page_alone(tmp_path):
     keep(tiny(), tmp_path)
-    pages = studies.pages(tmp_path)
+    pages = _page.pages(tmp_path)
     minor = [claim.says for claim in list_claims() if claim.minor]
     assert minor
     shown = [line for line in pages["reproduction.md"].splitlines() if line.startswith("| [")]
@@ -148,7 +148,7 @@ def test_the_overview_counts_every_verdict_of_the_paper_shown_or_not():
             judged("yes (`trees`)", minor=True),
             judged("no (cannot be told from the control)"),
             judged("no", again=True),
-            judged("not measured"),
+            judged("not computable"),
         ]
     )
     assert told.startswith(
@@ -172,7 +172,7 @@ def test_a_leading_figure_needs_no_remarks():
 
 def test_a_statement_of_speed_is_counted_once():
     claims = [claim for claim in list_claims() if not claim.ours]
-    head = studies.pages(ROOT / "lab" / "studies" / "results")["reproduction.md"].partition(
+    head = _page.pages(ROOT / "lab" / "studies" / "results")["reproduction.md"].partition(
         "| claim |"
     )[0]
     counted = [claim for claim in claims if not claim.again]
@@ -205,7 +205,7 @@ def test_a_table_of_one_variant_is_left_out(tmp_path):
         for name, more in (("census-sex/limi/0", {"found_10k": 3.0}), ("census-sex/adf/0", {}))
     }
     keep(Results("dnn", "small", cells), tmp_path)
-    page = studies.pages(tmp_path)["reproduction/dnn.md"].partition("<details>")[0]
+    page = _page.pages(tmp_path)["reproduction/dnn.md"].partition("<details>")[0]
     assert "**findings: ours" in page
     assert "found in 10,000 rows" not in page
 
@@ -245,7 +245,7 @@ def test_comparisons_without_natural_findings_per_query_are_named():
 
 def test_links_follow_the_name_of_the_page(tmp_path):
     keep(tiny(), tmp_path)
-    pages = studies.pages(tmp_path, "copy")
+    pages = _page.pages(tmp_path, "copy")
     assert "](reproduction/" not in "".join(pages.values())
     assert "](copy/claims.md)" in pages["copy.md"]
     assert "](../copy.md)" in pages["copy/dnn.md"]
@@ -271,5 +271,5 @@ def test_the_pages_in_the_documentation_are_what_the_kept_results_give():
     """Write them anew with: make study-page."""
     results = ROOT / "lab" / "studies" / "results"
     assert check_pages(results) == []
-    for name, text in studies.pages(results).items():
+    for name, text in _page.pages(results).items():
         assert (ROOT / "docs" / name).read_text("utf-8") == text, name

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from lab import api as studies
+from lab import cells as _cells
+from lab import files as _files
 from lab.cells import Cell
 from lab.kinds import _places
 from lab.workshop import Workshop
@@ -47,7 +48,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
 
 
 def _cell(variant: str) -> Cell:
-    cells = studies.expand(studies.load("boundary"), "smoke")
+    cells = _cells.expand(_files.load("boundary"), "smoke")
     return next(cell for cell in cells if cell.variant == variant)
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from lab import api as studies
+from lab import cells as _cells
+from lab import files as _files
 from lab.cells import Cell
 from lab.files import paper_numbers
 from lab.kinds import plain as _plain
@@ -22,7 +23,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Workshop:
 
 
 def _cell(variant: str) -> Cell:
-    cells = studies.expand(studies.load("plain"), "smoke")
+    cells = _cells.expand(_files.load("plain"), "smoke")
     return next(cell for cell in cells if cell.variant == variant)
 
 
@@ -63,9 +64,9 @@ def test_explanations_do_not_count_among_the_checks_of_expga(
 
 
 def test_every_program_of_the_paper_s_tables_is_timed():
-    for study in map(studies.load, ("dnn", "rf")):
+    for study in map(_files.load, ("dnn", "rf")):
         timed = {
-            v.method for v in studies.load("plain").variants if (v.target or "dnn") == study.target
+            v.method for v in _files.load("plain").variants if (v.target or "dnn") == study.target
         }
         published = {
             name for line in paper_numbers(study.name)["findings"].values() for name in line

@@ -8,7 +8,6 @@ import sys
 
 import pytest
 
-from lab import api as studies
 from lab import cells as _cells
 from lab import results as _results
 from lab import run as _run
@@ -38,7 +37,7 @@ def fake(monkeypatch):
 
 
 def go(tmp_path, name="dnn", **given):
-    return studies.run(
+    return _run.run(
         [load(name)], **{"scale": "smoke", "out": tmp_path / "out", "workers": 1, **given}
     )
 
@@ -109,7 +108,7 @@ def test_kept_results_count_as_done_and_are_one_line_a_cell(fake, tmp_path, monk
     assert len(json.loads(text)["cells"]) == 12
     assert len(text.splitlines()) == 14  # a line a cell, one before, one behind
     fake.clear()
-    other = studies.run(
+    other = _run.run(
         [load("dnn")], scale="smoke", out=tmp_path / "new", workers=1, kept=tmp_path / "kept"
     )
     assert (other.run, fake, other.counts) == (0, [], {DONE: 12})
@@ -143,7 +142,7 @@ def test_a_failing_cell_is_kept_as_failed_and_tried_again(fake, tmp_path, monkey
 KILLED = """
 import os, signal, sys
 from pathlib import Path
-from lab import api as studies
+from lab import files as _files
 from lab import run as _run
 
 def measure_cell(cell, shop):
@@ -153,7 +152,7 @@ def measure_cell(cell, shop):
 
 _run.measure_cell = measure_cell
 _run.needs_of = lambda cells: []
-studies.run([studies.load("dnn")], scale="smoke", out=Path(sys.argv[1]), workers=1)
+_run.run([_files.load("dnn")], scale="smoke", out=Path(sys.argv[1]), workers=1)
 """
 
 
@@ -202,10 +201,10 @@ def test_bad_numbers_and_places_are_refused(fake, tmp_path):
     place = tmp_path / "out" / "cells" / "smoke" / "dnn"
     place.mkdir(parents=True)
     (place / "x.json").write_text("{")
-    with pytest.raises(CorruptStore, match=r"x\.json.*cannot be read"):
+    with pytest.raises(CorruptStore, match=r"x\.json.*holds no results"):
         go(tmp_path)
     (place / "x.json").write_text('{"cell": "a", "digest": "", "status": "done"}')
-    with pytest.raises(CorruptStore, match="not a result of a study"):
+    with pytest.raises(CorruptStore, match="holds no results"):
         go(tmp_path)
 
 
@@ -215,8 +214,8 @@ def test_no_cell_is_run_where_results_cannot_be_kept(tmp_path, monkeypatch):
     study = load("dnn")
     for kept in (tmp_path / "file", tmp_path / ("x" * 300)):
         with pytest.raises(InvalidInput, match=r"--keep names .* cannot be written"):
-            studies.run([study], scale="smoke", out=tmp_path / "out", kept=kept, workers=1)
+            _run.run([study], scale="smoke", out=tmp_path / "out", kept=kept, workers=1)
     with pytest.raises(InvalidInput, match="seeds is 100000000000"):
-        studies.run([study], scale="smoke", out=tmp_path / "out", seeds=10**11)
+        _run.run([study], scale="smoke", out=tmp_path / "out", seeds=10**11)
     with pytest.raises(InvalidInput, match="cannot be read"):
         read(study, "smoke", tmp_path / ("x" * 300))

@@ -4,7 +4,10 @@ import os
 
 import pytest
 
-from lab import api as studies
+from lab import files as _files
+from lab import page as _page
+from lab import results as _results
+from lab import run as _run
 from lab.figures import figure
 from lab.results import DONE
 from lab.tables import tables
@@ -16,8 +19,8 @@ def ran(tmp_path_factory):
     before = os.environ.get("LIMI_CACHE")
     os.environ["LIMI_CACHE"] = str(place / "cache")
     try:
-        wanted = [studies.load(name) for name in studies.names()]
-        result = studies.run(wanted, scale="smoke", out=place, workers=2, kept=place / "kept")
+        wanted = [_files.load(name) for name in _files.names()]
+        result = _run.run(wanted, scale="smoke", out=place, workers=2, kept=place / "kept")
     finally:
         if before is None:
             del os.environ["LIMI_CACHE"]
@@ -32,11 +35,11 @@ def test_every_cell_of_every_study_runs(ran):
     assert result.counts == {DONE: result.cells}
 
 
-@pytest.mark.parametrize("name", studies.names())
+@pytest.mark.parametrize("name", _files.names())
 def test_every_study_is_shown(ran, name):
     _, place = ran
-    study = studies.load(name)
-    results = studies.read(study, "smoke", place / "kept")
+    study = _files.load(name)
+    results = _results.read(study, "smoke", place / "kept")
     for table in tables(study, results):
         assert all(len(row) == len(table.headings) for row in table.rows)
         assert not any("not run" in row for row in table.rows)
@@ -45,7 +48,7 @@ def test_every_study_is_shown(ran, name):
 
 def test_what_a_search_measures_agrees_with_itself(ran):
     _, place = ran
-    for outcome in studies.read(studies.load("dnn"), "smoke", place).outcomes.values():
+    for outcome in _results.read(_files.load("dnn"), "smoke", place).outcomes.values():
         measures = outcome.measures
         assert measures["unconfirmed"] == 0
         assert 0 < measures["findings"] <= measures["rows"] <= 1_500
@@ -62,17 +65,17 @@ def test_what_a_search_measures_agrees_with_itself(ran):
 
 def test_the_page_shows_every_study(ran):
     _, place = ran
-    told = studies.pages(place / "kept")
+    told = _page.pages(place / "kept")
     assert "Not run yet" not in "".join(told.values())
     # The paper's generator is not trained at this scale, so its column says that it was not run.
     listed = told["reproduction/conditions.md"]
-    assert all(f"]({name}.md)" in listed for name in studies.names())
-    assert {f"reproduction/{name}.md" for name in studies.names()} < set(told)
+    assert all(f"]({name}.md)" in listed for name in _files.names())
+    assert {f"reproduction/{name}.md" for name in _files.names()} < set(told)
 
 
 def test_a_variant_of_a_repair_has_its_own_recipe_and_share(ran):
     _, place = ran
-    outcomes = studies.read(studies.load("repair-dnn"), "smoke", place).outcomes
+    outcomes = _results.read(_files.load("repair-dnn"), "smoke", place).outcomes
     paper, best, pairs = (
         outcomes[f"credit-sex/{name}/0"].measures for name in ("limi", "limi-best", "limi-pairs")
     )
@@ -85,7 +88,7 @@ def test_a_variant_of_a_repair_has_its_own_recipe_and_share(ran):
 
 def test_a_control_is_another_training_than_the_target_s(ran):
     _, place = ran
-    outcomes = studies.read(studies.load("repair-dnn"), "smoke", place).outcomes
+    outcomes = _results.read(_files.load("repair-dnn"), "smoke", place).outcomes
     control = outcomes["credit-sex/control/0"].measures
     assert control["added"] == control["findings"] == 0
     after = {name: control[name] for name in control["before"]}
@@ -94,7 +97,7 @@ def test_a_control_is_another_training_than_the_target_s(ran):
 
 def test_repairs_side_by_side_start_from_one_model(ran):
     _, place = ran
-    outcomes = studies.read(studies.load("repairs-rf"), "smoke", place).outcomes
+    outcomes = _results.read(_files.load("repairs-rf"), "smoke", place).outcomes
     average, findings = (
         outcomes[f"credit-sex/{name}/0"].measures for name in ("average", "findings")
     )

@@ -5,7 +5,8 @@ import itertools
 import numpy as np
 import pytest
 
-from lab.api import expand, load
+from lab.cells import expand
+from lab.files import load
 from lab.kinds.twins import match_people, measure
 from lab.mechanism import draw_known, draw_recidivism
 from lab.workshop import Workshop

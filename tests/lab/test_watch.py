@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from lab import api as studies
 from lab import watch as _watch
 from lab.cells import expand
 from lab.files import load
@@ -44,11 +43,11 @@ def test_the_watch_has_a_baseline_for_its_cells():
 
 def test_a_missing_baseline_is_said(tmp_path):
     with pytest.raises(InvalidInput, match="no baseline"):
-        studies.watch(tmp_path / "none.json")
+        _watch.watch(tmp_path / "none.json")
 
 
 @pytest.mark.parametrize("content", ["[]", '{"a": 3}', '{"a": {"findings": "x"}}', "[" * 100_000])
 def test_a_damaged_baseline_is_said_before_the_watch(tmp_path, content):
     (tmp_path / "watch.json").write_text(content)
     with pytest.raises(CorruptStore, match="the baseline"):
-        studies.watch(tmp_path / "watch.json")
+        _watch.watch(tmp_path / "watch.json")

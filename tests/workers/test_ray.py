@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 import limi
-from lab import api as studies
+from lab import files as _files
+from lab import results as _results
+from lab import run as _run
 from lab.workshop import Workshop
 from limi.audits.compare import compare
 from limi.errors import InvalidInput, MissingDependency
@@ -166,10 +168,10 @@ def test_methods_compare_as_they_do_in_one_process(executor):
 @pytest.mark.filterwarnings("ignore")
 def test_cells_of_a_study_are_those_of_one_process(executor, tmp_path):
     def measured(out, **more):
-        study = studies.load("rf")
-        ran = studies.run([study], scale="smoke", only="*/[nt]*/0", out=out, **more)
+        study = _files.load("rf")
+        ran = _run.run([study], scale="smoke", only="*/[nt]*/0", out=out, **more)
         assert ran.run == 2
-        found = studies.read(study, "smoke", out).outcomes
+        found = _results.read(study, "smoke", out).outcomes
         names = ("findings", "rows", "queries", "curve", "atn", "real_rate")
         return {cell: {name: one.measures[name] for name in names} for cell, one in found.items()}
 
@@ -181,9 +183,7 @@ def test_cells_of_a_study_are_those_of_one_process(executor, tmp_path):
 def test_a_study_needs_a_folder_that_all_nodes_share(executor, tmp_path, monkeypatch):
     monkeypatch.setattr(Workshop, "has", lambda shop, need: False)
     with pytest.raises(InvalidInput, match="--out must be a folder that all nodes share"):
-        studies.run(
-            [studies.load("rf")], scale="smoke", only="*/themis/0", out=tmp_path, cluster="ray"
-        )
+        _run.run([_files.load("rf")], scale="smoke", only="*/themis/0", out=tmp_path, cluster="ray")
 
 
 def test_other_versions_are_refused_and_both_are_named():
