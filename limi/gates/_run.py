@@ -24,7 +24,7 @@ from limi.audits.hiding import hide_examples
 from limi.audits.hiring import MOVING, hire, want_workers
 from limi.audits.problem import Problem, prepare, protected_values, with_held_out
 from limi.audits.run_folder import versions
-from limi.audits.sending import exchange_of, settle_remote
+from limi.audits.sending import exchange_of, sends_rows, settle_remote
 from limi.audits.summary import examples
 from limi.defaults import DEFAULT_GATE_QUERIES, DEFAULT_GENERATOR, MEASURED_ROWS
 from limi.errors import InvalidInput
@@ -38,6 +38,7 @@ from limi.gpu import place as devices
 from limi.metrics.privileged import Privileged, Split, is_lowest, lowest, parse
 from limi.metrics.rates import most_per_row, survey
 from limi.models import Meaning
+from limi.models._base import ignore
 from limi.models.target import CONTRACT_ROWS
 from limi.remote.options import Remote
 from limi.search import steadiness
@@ -125,7 +126,9 @@ def gate(
     has_workers = want_workers(model, workers, cluster, device, budget)
     found = anchored(generator)
     beside = read_beside(protected_from, key, protected_from_name)
-    watch = Watch(clock, max_seconds, on_progress)
+    # Of a model behind an address, the rows that are sent are counted where they are sent.
+    is_local = not sends_rows(model)
+    watch = Watch(clock, max_seconds, on_progress, max_queries=max_queries if is_local else None)
     watch.enter("contract")
     problem = prepare(
         model,
@@ -151,6 +154,8 @@ def gate(
         ),
         table_name=table_name,
         beside=beside,
+        max_queries=max_queries,
+        on_asked=watch.count if is_local else ignore,
         clock=clock,
     )
     if held_out is not None:
@@ -307,7 +312,7 @@ def _require_budget(plan: _Plan) -> None:
         return
     # Scores and decisions that contradict each other are asked for once more.
     contract = (4 if target.decides else 1) * min(CONTRACT_ROWS, n)
-    first = plan.asked_before + contract + 4 * min(_STEADY_ROWS, n)
+    first = plan.asked_before + plan.watch.questions + contract + 4 * min(_STEADY_ROWS, n)
     flips = any(rule.measure not in OF_GROUPS for rule in plan.rules)
     row = most_per_row(plan.problem.schema, None) if flips else 1
     if most < first + row:

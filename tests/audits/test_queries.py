@@ -147,6 +147,17 @@ def test_every_method_leaves_what_the_second_check_needs(method):
     assert len(result.found)
 
 
+@pytest.mark.parametrize("most", [250, 1_000, 6_000])
+@pytest.mark.parametrize("kind", ["function", "estimator", "svm", "threshold", "unsteady"])
+def test_a_gate_asks_for_no_more_than_its_budget_and_says_how_much(kind, most):
+    make, given = MODELS[kind]
+    counter = Counter()
+    rules = ["natural_rate <= 0.001 %", "real_rate <= 0.001 %"]
+    given = {"target": "ok", "protected": ["sex"], "max_queries": most} | given
+    result = limi.gate(make(counter), people(), rules, **given)
+    assert result.queries == counter.rows <= most
+
+
 def test_all_rows_are_counted_without_a_budget_too():
     for kind in ("function", "estimator", "threshold"):
         make, given = MODELS[kind]
