@@ -41,7 +41,6 @@ API = {
         "certify",
         "Proof",
         "repair",
-        "Repair",
         "Repairs",
         "average",
         "AveragedClassifier",
