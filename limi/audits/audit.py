@@ -35,6 +35,7 @@ from limi.defaults import (
 from limi.errors import InvalidInput, spell
 from limi.generators import Generator
 from limi.gpu import place as devices
+from limi.metrics.severity import require_volume
 from limi.models import Meaning
 from limi.remote.options import Remote
 from limi.search.answer_log import AnswerLog
@@ -215,8 +216,8 @@ def audit(
     able = _choose_methods(named, settings)
     _check_counts(seed=seed, rate_rows=rate_rows, max_batch=max_batch)
     has_workers = want_workers(model, workers, cluster, device, budget)
-    if volume is not None and volume < 1:
-        raise InvalidInput(f"volume is {volume}; it must be a number of people, 1 or more")
+    if volume is not None:
+        require_volume(volume)
     bar = None if on_progress is not None else notebook_bar()
     watch = Watch(
         clock,

@@ -47,7 +47,7 @@ from limi.metrics.privileged import (
 )
 from limi.metrics.rates import Measured
 from limi.metrics.row_naturalness import Judge, judge_by_distance
-from limi.metrics.severity import expected_affected
+from limi.metrics.severity import expected_affected, require_volume
 from limi.search.findings import Found
 from limi.table.schema import Column, Schema
 from limi.types import Rows
@@ -166,6 +166,7 @@ def answer_request(
             entry = answer["group"][name]
             entry |= _compare(schema[name], entry["counts"], entry["labels"], codes)
     if volume is not None:
+        require_volume(volume)
         populations = ("held-out", "real", "natural")  # uniform rows are not people
         shares = answer.get("individual", {}).get("flip_rates", {})
         rates = {p: shares[p] for p in populations if shares.get(p, {}).get("value") is not None}

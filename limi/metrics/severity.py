@@ -22,6 +22,7 @@ __all__ = [
     "expected_affected",
     "margin",
     "priority",
+    "require_volume",
     "score_gap",
     "severity_of",
 ]
@@ -58,6 +59,15 @@ def margin(score: Scores, partner_score: Scores) -> Scores:
     return np.minimum(np.abs(np.asarray(score) - 0.5), np.abs(np.asarray(partner_score) - 0.5))
 
 
+def require_volume(volume: int) -> None:
+    """InvalidInput where a volume is not a number of people."""
+    if not 1 <= volume <= _MOST_PEOPLE:
+        raise InvalidInput(
+            f"volume is {volume}; give the number of people decided about, from 1 to "
+            f"{_MOST_PEOPLE:,}"
+        )
+
+
 def expected_affected(rate: Rate, volume: int) -> Affected:
     """How many of `volume` people like those of the rate's population would flip.
 
@@ -67,11 +77,6 @@ def expected_affected(rate: Rate, volume: int) -> Affected:
     """
     from scipy.stats import binom  # late, because it takes a second
 
-    if not 1 <= volume <= _MOST_PEOPLE:
-        raise InvalidInput(
-            f"volume is {volume}; give the number of people decided about, from 1 to "
-            f"{_MOST_PEOPLE:,}"
-        )
     low, high = clopper_pearson(round(rate.estimate * rate.n), rate.n, 1 - _ERROR / 2)
     return Affected(
         rate.estimate * volume,

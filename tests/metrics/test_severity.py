@@ -12,6 +12,7 @@ from limi.metrics.severity import (
     expected_affected,
     margin,
     priority,
+    require_volume,
     score_gap,
 )
 
@@ -36,11 +37,11 @@ def test_people_affected_are_the_rate_times_the_volume():
 @pytest.mark.parametrize("volume", [0, -5, 10**12 + 1])
 def test_a_volume_is_a_number_of_people(volume):
     with pytest.raises(InvalidInput, match=f"volume is {volume};"):
-        expected_affected(rate_of(1, 10), volume)
+        require_volume(volume)
 
 
-@pytest.mark.parametrize("volume", [1, 10**12])
-def test_one_person_is_a_volume_and_so_are_very_many(volume):
+@pytest.mark.parametrize("volume", [0, 1, 10**12])
+def test_nobody_is_a_part_of_a_volume_and_so_are_very_many(volume):
     people = expected_affected(rate_of(1, 10), volume)
     assert 0 <= people.low <= people.estimate <= people.high <= volume == people.volume
     assert people.estimate == pytest.approx(0.1 * volume)
