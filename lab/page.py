@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
 from lab.cells import expand
 from lab.claims import list_claims
 from lab.conditions import briefly
@@ -16,7 +18,7 @@ from lab.files import SCALES, Study, load, load_overview, names, shipped_results
 from lab.formats import note, render
 from lab.outdated import OLDER, find_older, find_outdated, take_marks
 from lab.prose import check_text, fill_in
-from lab.results import DONE, NOT_RUN, Results, read
+from lab.results import DONE, Results, read
 from lab.rule import draw_stands
 from lab.tables import Ratios, Tried, claims, combine, matrix, tables, take_cells
 from lab.verdicts import NO_VERDICT, VERDICTS, Judged, classify, judge
@@ -107,23 +109,33 @@ def _speeds(folder: Path) -> Speeds:
 # -- the overview, and what stands behind it -------------------------------------------------
 
 
+_TEMPLATES = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+    undefined=StrictUndefined,
+)
+
+
+def _render(template: str, stem: str, **given: Any) -> str:
+    return _TEMPLATES.get_template(f"{template}.md.j2").render(stem=stem, **given)
+
+
 def _overview(studies: _Kept, stem: str, reasons: _Reasons) -> str:
     """Two screens: what holds, by which rule, and what a user should conclude."""
     words = load_overview()
     every = _judge(studies, ours=False)
     judged = [one for one in every if not one.claim.minor]
-    return "\n".join(
-        [
-            words["head"]["says"] + _tally(every),
-            _holds(judged, f"{stem}/", with_paper=True, brief=True),
-            words["rule_in_short"]["says"] + _count_outdated(studies, reasons),
-            *_explain_older(judged, studies),
-            "",
-            "## What a user should conclude",
-            "",
-            *(f"- {_fill({**one, 'also': ()}, studies)}" for one in words["conclusions"]),
-            "",
-        ]
+    return _render(
+        "overview",
+        stem,
+        words=words,
+        tally=_tally(every),
+        table=_holds(judged, f"{stem}/", with_paper=True, brief=True),
+        outdated=_count_outdated(studies, reasons),
+        older=_list_older(judged, studies),
+        conclusions=[_fill({**one, "also": ()}, studies) for one in words["conclusions"]],
     ).replace("](reproduction/", f"]({stem}/")
 
 
@@ -139,89 +151,51 @@ def _tally(judged: Sequence[Judged]) -> str:
     )
 
 
-def _explain_older(judged: Sequence[Judged], studies: _Kept) -> list[str]:
+def _list_older(judged: Sequence[Judged], studies: _Kept) -> list[str]:
     """What the mark beside some numbers means, where it stands."""
     marked = {one.claim.study for one in judged if any(OLDER in told for told in one.brief)}
-    said = {
-        says: None
+    said = [
+        says
         for study, kept in studies
         if study.name in marked
         for results in kept
         for says in find_older(study, results)
-    }
-    told = [f"{OLDER.strip()} Cells of an earlier program: {one}" for one in said]
-    return ["", *told] if told else []
+    ]
+    return list(dict.fromkeys(said))
 
 
 def _claims_page(studies: _Kept, stem: str) -> str:
     """Every claim with its spread, the rule in full, and what was not reproduced."""
     words = load_overview()
     kept = {study.name: known for study, known in studies}
-    judged = _judge(studies, ours=False)
-    ours = _judge(studies, ours=True)
-    notes = [
-        f"- {one.claim.says}: "
-        + fill_in(one.claim.note, load(one.claim.study), kept[one.claim.study])
-        for one in [*judged, *ours]
-        if one.claim.note
-    ]
-    return "\n".join(
-        [
-            "# What holds, claim by claim",
-            "",
-            f"[Overview](../{stem}.md). In brackets stands the spread over seeds, where each "
-            "seed has a number; a scale that is not the paper's is named.",
-            "",
-            "## The paper's claims\n\n" + _holds(judged, "", with_paper=True),
-            "## Claims of ours, by the same rule\n\n" + _holds(ours, "", with_paper=False),
-            *_explain_older([*judged, *ours], studies),
-            "",
-            "## What the conclusions rest on",
-            "",
-            *(f"- {_fill(one, studies)}" for one in words["conclusions"]),
-            "",
-            "## Notes",
-            "",
-            *notes,
-            "",
-            "## The rule",
-            "",
-            words["rule"]["says"],
-            "## Not reproduced, and why",
-            "",
-            *(f"- {one}" for one in _fill_all(words["not_reproduced"], studies)),
-            "",
-        ]
+    judged, ours = _judge(studies, ours=False), _judge(studies, ours=True)
+    noted = [one.claim for one in [*judged, *ours] if one.claim.note]
+    return _render(
+        "claims",
+        stem,
+        words=words,
+        papers=_holds(judged, "", with_paper=True),
+        ours=_holds(ours, "", with_paper=False),
+        older=_list_older([*judged, *ours], studies),
+        conclusions=[_fill(one, studies) for one in words["conclusions"]],
+        notes=[(c.says, fill_in(c.note, load(c.study), kept[c.study])) for c in noted],
+        not_reproduced=_fill_all(words["not_reproduced"], studies),
     ).replace("](reproduction/", "](")
 
 
 def _conditions_page(studies: _Kept, stem: str) -> str:
-    """What all pages share, and a list of them."""
-    (words,) = _fill_all(load_overview()["conditions"], studies)
-    head = f"# Conditions, and a list of pages\n\n[Overview](../{stem}.md)."
-    return f"{head}\n\n{words}\n\n{_list(studies)}\n{_tell_what_lacks(studies)}"
-
-
-def _tell_what_lacks(studies: _Kept) -> str:
-    """What natural findings per query are, and which comparisons have none."""
+    """What all pages share, a list of them, and which lack natural findings per query."""
+    listed: list[tuple[Any, ...]] = []
+    for study, kept in studies:
+        listed += [(study, r.scale, *_progress(study, r)) for r in kept] or [(study, "", 0, 0)]
     lacking = [
-        f"[{study.title}]({study.name}.md)"
+        study
         for study, kept in studies
         if study.kind == "search" and kept and not study.uses
         if not any(take_cells(results, "plausible") for results in kept)
     ]
-    lines = [
-        "## Natural findings per query",
-        "",
-        "- They are the plausible ones, because ATN says how alike two sets are and cannot count "
-        "single findings.",
-    ]
-    if lacking:
-        lines.append(
-            f"- Not counted: {'; '.join(lacking)}. They were not measured when these cells ran, "
-            "and cells keep numbers, not the findings themselves."
-        )
-    return "\n".join([*lines, ""])
+    (words,) = _fill_all(load_overview()["conditions"], studies)
+    return _render("conditions", stem, conditions=words, listed=listed, lacking=lacking)
 
 
 def _judge(studies: _Kept, *, ours: bool) -> list[Judged]:
@@ -341,18 +315,6 @@ def _keep(study: Study, folder: Path, speeds: Speeds) -> list[Results]:
 
 
 # -- a page per study -------------------------------------------------------------------------
-
-
-def _list(studies: _Kept) -> str:
-    lines = ["| page | of the paper | scale | cells done of those planned |", "|---|---|---|---|"]
-    for study, kept in studies:
-        link = f"[{study.title}]({study.name}.md) | {study.source}"
-        if not kept:
-            lines.append(f"| {link} | {NOT_RUN} | |")
-        for results in kept:
-            done, planned = _progress(study, results)
-            lines.append(f"| {link} | {results.scale} | {done:,} of {planned:,} |")
-    return "\n".join(lines) + "\n"
 
 
 def _progress(study: Study, results: Results) -> tuple[int, int]:

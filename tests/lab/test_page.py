@@ -236,11 +236,13 @@ def test_comparisons_without_natural_findings_per_query_are_named():
     for name, measures in known.items():
         cell = outcome("census-sex/limi/0", findings=9, **measures)
         kept.append((load(name), [Results(name, "small", {cell.cell: cell})]))
-    told = _page._tell_what_lacks([*kept, (load("step"), [])])
+    rest = [(load("step"), []), (load("repair-dnn"), [])]
+    told = _page._conditions_page([*kept, *rest], "reproduction").partition("## Natural")[2]
     assert "Not counted: [Findings and speed against forests](rf.md); [Findings and speed" in told
     assert "](svm.md). They were not measured when these cells ran" in told
     assert not [name for name in ("dnn", "fitness", "step") if f"]({name}.md)" in told]
-    assert "Not counted" not in _page._tell_what_lacks(kept[:1])
+    told = _page._conditions_page([*kept[:1], *rest], "reproduction")
+    assert "Not counted" not in told
 
 
 def test_links_follow_the_name_of_the_page(tmp_path):
