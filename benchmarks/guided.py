@@ -56,7 +56,7 @@ RARE = [  # target, most queries, seeds
 ]
 NATURAL = 300_000  # rows by which the rate is measured
 MILLION = [("census", "sex", "dnn"), ("bank", "age", "dnn")]
-TARGETS = Path(__file__).resolve().parent.parent / "studies" / "bench" / "nearly-fair.toml"
+TARGETS = Path(__file__).resolve().parent.parent / "lab" / "studies" / "bench" / "nearly-fair.toml"
 AS_BEFORE = {"trees": 80, "leaves": 31}
 PARTS_BEFORE = {
     "_FEWER_LEAVES": 1,

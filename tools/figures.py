@@ -23,7 +23,7 @@ from xml.sax.saxutils import escape
 
 ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "pictures"
-QUERIES = ROOT / "studies" / "results" / "small" / "queries.json"
+QUERIES = ROOT / "lab" / "studies" / "results" / "small" / "queries.json"
 
 _STYLE = """text { font: 13px system-ui, sans-serif; fill: #3d4754; }
 .title { font-weight: 600; fill: #14181f; } .faint { fill: #66707d; font-size: 12px; }
