@@ -117,6 +117,14 @@ def test_the_package_knows_of_nothing_beside_it(path):
     assert not OUTSIDE & {name.split(".")[0] for name in imports(path, top_only=False)}
 
 
+def test_the_lab_knows_of_no_tests():
+    """But for the row-by-row programs, which the study `plain` times and imports by name."""
+    modules = (PACKAGE.parent / "lab").rglob("*.py")
+    found = {name.split(".")[0] for path in modules for name in imports(path, top_only=False)}
+    assert "limi" in found
+    assert not found & {"tests", "tools", "benchmarks"}
+
+
 @pytest.mark.parametrize("path", [p for p in MODULES if p.parts[0] in ISLANDS], ids=str)
 def test_neighbours_share_only_underscored_modules(path):
     folder = path.parts[0]
