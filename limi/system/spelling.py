@@ -5,6 +5,8 @@ parameters instead, so what leaves a public function says `force=True`.
 
 >>> in_python("choose another --out, or replace it with --force")
 'choose another out, or replace it with force=True'
+>>> in_python("if it does not take 'mail': the same command with --drop mail --drop 'his name'")
+"if it does not take 'mail': pass drop=['mail', 'his name']"
 >>> in_python("say so with --decision 'score > 0.3' (decision= in Python)")
 "say so with decision='score > 0.3'"
 """
@@ -12,6 +14,7 @@ parameters instead, so what leaves a public function says `force=True`.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -69,6 +72,9 @@ _COMMAND = re.compile(
     r"\blimi (?:certify|compare|datasets|demo|diff|explore|export|fit|gate|images|init|list|metrics"
     r"|pack|repair|replay|report|sample|schema|test)\b[^,;:]*$"
 )
+_AGAIN = re.compile(
+    r"(?:try: )?the same command with (?P<words>(?:--(?:drop|only) (?:'[^']*'|\S+) ?)+)$"
+)
 _PAIR = re.compile(r"(=(?:'[^']*'|[\w.]+)) (?=\w+=)")
 _TWICE = re.compile(r"(\b\w+=\w+) \(\1\)")
 _NAME = re.compile(rf"(?<![\w-])({'|'.join(_DASHED)})(?![\w-])")
@@ -108,5 +114,13 @@ def in_python(text: str) -> str:
         literal = value[0] in "'\"" or value.replace(".", "").isdigit()
         return f"{name}={value}" if literal else f"{name}={value!r}"
 
+    text = _AGAIN.sub(_columns_again, text)
     spelled = _PAIR.sub(r"\1, ", _ASIDE.sub("", _OPTION.sub(spell, text)))
     return _NAME.sub(lambda found: found[0].replace("-", "_"), _TWICE.sub(r"\1", spelled))
+
+
+def _columns_again(found: re.Match[str]) -> str:
+    """The columns to leave out, or to take alone, as a list."""
+    option, *words = shlex.split(found["words"])
+    names = [name for word in words if word != option for name in word.split(",")]
+    return f"pass {option.removeprefix('--')}={names!r}"
