@@ -361,7 +361,7 @@ def _explore(folder: Path) -> tuple[Any, Any]:
     exploration.walk(row)
     exploration.ask_twins(row)
     region = exploration.region_of([{"column": "hours", "low": 30.0, "high": 40.0}])
-    exploration.look_at(region, most_drawn=2_000)
+    exploration.look_at(region)
     alike = [who.ref for who in exploration.find_alike(row)]
     lines = (run / "explore.jsonl").read_text(encoding="utf-8").splitlines()
     record = [json.loads(line) | {"at": ""} for line in lines]

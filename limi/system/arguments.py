@@ -50,6 +50,8 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        if is_at_command_line():  # which has read its options by their types
+            return function(*args, **kwargs)
         hints = _hints(function)
         for name, value in signature.bind(*args, **kwargs).arguments.items():
             if signature.parameters[name].kind not in (
@@ -60,7 +62,7 @@ def checked(function: Callable[P, T]) -> Callable[P, T]:
         try:
             return function(*args, **kwargs)
         except LimiError as error:
-            if error.args and not is_at_command_line():
+            if error.args:
                 error.args = (in_python(str(error)), *error.args[1:])
             raise
 

@@ -357,7 +357,7 @@ def test_held_out_rows_and_what_a_function_answers(folder, limi):
     people.drop(columns="sex").to_csv(folder / "new.csv", index=False)
     code, out, err = limi(*given, "--held-out", "new.csv")
     assert (code, out) == (4, "")
-    assert "the held-out rows (new.csv) do not fit the table" in " ".join(err.split())
+    assert "the held-out rows (new.csv) lack the column 'sex'" in " ".join(err.split())
 
 
 def test_a_model_that_never_sees_the_column_is_asked_about_twins(folder, limi):

@@ -241,7 +241,7 @@ CORPUS.each(
 CORPUS.each(
     "manifest-with",
     {
-        what: _edit("manifest.json", name, value=value, how=5, says=f"its {name} is")
+        what: _edit("manifest.json", name, value=value, how=5, says=f"{name} is")
         for what, name, value in (
             ("a-target-that-is-a-number", "target", 3),
             ("a-target-that-is-a-list", "target", ["ok"]),
