@@ -14,7 +14,7 @@ from limi.audits.estimate import Estimate
 from limi.audits.hiring import MOVING
 from limi.audits.noise import Floor, measure_floor
 from limi.audits.plan import CONTRACT_SHARE, MOST_TO_JUDGE, Plan
-from limi.audits.sending import in_time
+from limi.audits.sending import exchange_of, in_time, too_late
 from limi.generators import Generator
 from limi.gpu import place as devices
 from limi.metrics.rates import Measured, measurable_rows, measure, measure_blind, most_per_row
@@ -87,6 +87,10 @@ def conduct(plan: Plan, score: Callable[[Rows], Scores]) -> Searched:
         # What the search sees once is asked again and again, for half of what is left.
         early = plan.early if told.steady and not noisy and on_device is not None else None
         ran = _search(plan, task, _left(plan, 2 if noisy else 1), cut, early)
+    rows = ran.findings.rows_checked + sum(rate.n for rate in measured.rates.values())
+    nothing = ran.stop == Stop.SECONDS and not rows and twins is None and not plan.problem.blind
+    if nothing and exchange_of(plan.problem.target) is not None:
+        raise too_late(plan.problem.target.model)
     return Searched(
         ran,
         measured,

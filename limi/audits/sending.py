@@ -30,6 +30,7 @@ __all__ = [
     "settle_remote",
     "tell",
     "tidying",
+    "too_late",
 ]
 
 _FEWEST = 40  # queries with which a model is looked at, measured and searched
@@ -79,11 +80,16 @@ def in_time(model: Any) -> Iterator[None]:
     except OutOfQueries:
         raise
     except OutOfTime:
-        host = model.exchange.shape.host if isinstance(model, RemoteModel) else destination(model)
-        raise Unreachable(
-            f"the time was over before {host or 'the model'} had answered enough to measure "
-            "anything; allow more seconds, or find out why its answers take so long"
-        ) from None
+        raise too_late(model) from None
+
+
+def too_late(model: Any) -> Unreachable:
+    """What a run ends with whose time was over before anything was measured."""
+    host = model.exchange.shape.host if isinstance(model, RemoteModel) else destination(model)
+    return Unreachable(
+        f"the time was over before {host or 'the model'} had answered enough to measure "
+        "anything; allow more seconds, or find out why its answers take so long"
+    )
 
 
 def check_queries(max_queries: int | None) -> None:
