@@ -29,9 +29,7 @@ class Downhill(ABC):
     decay: float = 0.5  # how much of the earlier gradient a move keeps (eta)
     exploit_steps: int = 1000  # moves around each seed (l_num)
     exploit_step: int = 1  # steps of a column per move around a seed (s_l)
-    update_every: int | None = (
-        5  # moves before gradients are computed again; a walk that starts again counts anew
-    )
+    update_every: int | None = 5  # moves before gradients are computed again; None: never
     restart: Restart = "reset_to_seed"  # what a walk does after a move that does not flip
 
     needs: ClassVar[frozenset[str]] = frozenset()

@@ -49,7 +49,7 @@ def _read(hint: Any, value: Any, name: str) -> Any:
     if dataclasses.is_dataclass(hint):
         return _read_fields(cast(type, hint), value, name)
     if origin in (tuple, list):
-        _need(isinstance(value, list), name, value)
+        _need(isinstance(value, list | tuple), name, value)
         fixed = origin is tuple and inner[-1] is not ...
         _need(not fixed or len(value) == len(inner), name, value)
         kinds = inner if fixed else [inner[0]] * len(value)
