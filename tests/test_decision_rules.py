@@ -17,6 +17,7 @@ from limi.audits.problem import prepare
 from limi.decisions import AS_DECIDED, EDGE, Favorable, differ, favors, move_threshold, parse_rule
 from limi.errors import BadModel, InvalidInput
 from limi.models import gradients
+from limi.report import wording
 from tests.naive import decisions as naive
 
 
@@ -243,6 +244,17 @@ def test_findings_have_the_models_own_numbers_beside_the_moved_ones(table, place
     real = model.predict_proba(found[list(columns)])[:, list(model.classes_).index(favorable)]
     np.testing.assert_allclose(found["model_score"], real, atol=1e-6)
     assert (np.abs(found["score"] - real) > 1e-3).any()
+    gaps = np.abs(found["model_score"] - found["partner_model_score"])
+    metrics = result.metrics()["severity"]
+    assert metrics["score_gap"]["value"] == pytest.approx(gaps.mean(), abs=1e-6)
+    assert metrics["score_gap"]["largest"] == pytest.approx(gaps.max(), abs=1e-6)
+    threshold = result.summary.threshold
+    near = np.abs(found[["model_score", "partner_model_score"]] - threshold).min(axis=1)
+    assert metrics["margin"]["value"] == pytest.approx(near.mean(), abs=1e-6)
+    texts = [wording.apart(result.summary, example)[1] for example in result.summary.examples]
+    shown = {f"{value:.3f}" for value in found["model_score"]}
+    assert texts
+    assert all(words.partition(" and ")[0] in shown for words in texts)
     by_rule = find(model, table.assign(loan=labels), decision="score > 0.3", favorable="yes")
     assert "model_score" in by_rule.findings
 

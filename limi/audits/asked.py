@@ -283,9 +283,9 @@ def notes_on_threshold(target: Target, rows: Rows, most: int) -> list[str]:
         return []
     threshold = rule.threshold
     notes = [
-        f"a score above {threshold:g} is favorable, whatever the model itself decides; scores are "
-        f"shown rescaled so that 0.5 stands for {threshold:g}, with each side stretched evenly, "
-        "and findings have the model's own numbers beside them (model_score)"
+        f"a score above {threshold:g} is favorable, whatever the model itself decides; reports "
+        f"show the model's own scores, and findings have them as model_score, beside a score that "
+        f"is rescaled so that 0.5 stands for {threshold:g}"
     ]
     some = rows[settling_rows(len(rows), min(most, _ASKED))]
     scores = target.score(some)

@@ -166,6 +166,7 @@ class Summary:
     n_held_out: int = 0
     decision: str = "favorable"  # the rule, as `limi.decisions.parse_rule` reads it
     kind: str = "favorable"  # what an answer is: a favorable score, a class or a number
+    threshold: float | None = None  # the model's own score that stands at 0.5 of `examples`
     classes: tuple[str, ...] = ()  # where it is a class: their labels, in their order if ordered
     ordered: bool = False
     outcomes: tuple[Outcomes, ...] = ()  # of classes and numbers: what becomes of people

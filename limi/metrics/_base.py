@@ -137,6 +137,9 @@ class Evidence:
     """Is there time for one more? A metric that takes long asks this with its name in words, and
     gives None where there is not: the report then says that it is missing."""
 
+    threshold: float | None = None
+    """The model's own score that stands at 0.5 in `found`, where scores were moved for one."""
+
     left_out: Mapping[str, int] = field(default_factory=dict)
     """By population: people who are in none of its rates, because rules allow them no partner."""
 

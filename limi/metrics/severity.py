@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from limi.decisions import Rule
+from limi.decisions import Rule, restore_threshold
 from limi.errors import InvalidInput
 from limi.metrics._base import SEVERITY, Evidence, Figure, Part, Tree, metric
 from limi.metrics._populations import name_population
@@ -50,13 +50,14 @@ def score_gap(score: Scores, partner_score: Scores) -> Scores:
     return np.abs(np.asarray(score) - np.asarray(partner_score))
 
 
-def margin(score: Scores, partner_score: Scores) -> Scores:
+def margin(score: Scores, partner_score: Scores, threshold: float = 0.5) -> Scores:
     """How far the less certain of the two decisions is from turning round.
 
-    min(|score - 0.5|, |partner's score - 0.5|), from 0 to 0.5; a small one says that a slight
-    change of the model would fix the pair, a large one that both decisions are firm.
+    The distance of the nearer score from the threshold; a small one says that a slight change of
+    the model would fix the pair, a large one that both decisions are firm.
     """
-    return np.minimum(np.abs(np.asarray(score) - 0.5), np.abs(np.asarray(partner_score) - 0.5))
+    distances = np.abs(np.stack([score, partner_score]) - threshold)
+    return np.asarray(distances.min(axis=0))
 
 
 def require_volume(volume: int) -> None:
@@ -119,13 +120,23 @@ def _measure_score_gap(evidence: Evidence) -> Figure | None:
     found = evidence.found
     if not len(found) or evidence.decision.kind != "favorable":
         return None
-    return _spread(score_gap(found.score, found.partner_score))
+    return _spread(score_gap(*_own_scores(evidence)))
+
+
+def _own_scores(evidence: Evidence) -> tuple[Scores, Scores]:
+    """The model's own scores of both rows, also where they were moved for a threshold."""
+    found, threshold = evidence.found, evidence.threshold
+    if threshold is None:
+        return found.score, found.partner_score
+    own, other = (restore_threshold(s, threshold) for s in (found.score, found.partner_score))
+    return own, other
 
 
 @metric(
     SEVERITY,
     name="margin",
-    formula="distance from 0.5 of the less certain of the two scores, mean over the findings",
+    formula="distance from the threshold (mostly 0.5) of the less certain of the two scores, mean "
+    "over the findings",
     range="0 to 0.5",
     better="lower",
     beside="largest {largest}",
@@ -137,7 +148,7 @@ def _measure_margin(evidence: Evidence) -> Figure | None:
     found = evidence.found
     if not len(found) or evidence.decision.kind != "favorable":
         return None
-    return _spread(margin(found.score, found.partner_score))
+    return _spread(margin(*_own_scores(evidence), evidence.threshold or 0.5))
 
 
 @metric(

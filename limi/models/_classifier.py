@@ -380,8 +380,8 @@ class OwnThreshold:
         if self.reads == "margin":
             return f"{told}scores are the logistic function of the distance from it"
         return (
-            f"{told}scores are shown rescaled so that 0.5 stands for it, with each side stretched "
-            "evenly, and findings have the model's own numbers beside them (model_score)"
+            f"{told}reports show the model's own scores, and findings have them as model_score, "
+            "beside a score that is rescaled so that 0.5 stands for the threshold"
         )
 
     def scores(self, raw: Any, favorable_column: Favored) -> Scores:

@@ -89,7 +89,8 @@ class _Side:
     """One row of a pair."""
 
     title: str
-    score: float
+    at: float  # on a line whose middle is the threshold
+    score: float  # as the model gives it
     favorable: bool
     decision: str
 
@@ -119,6 +120,7 @@ def _content(summary: Summary) -> dict[str, Any]:
     places, place_ticks, average = _places(summary)
     return {
         "summary": summary,
+        "edge": f"{summary.threshold or 0.5:g}",
         "answer": wording.answer(summary),
         "bars": bars,
         "rates_aid": wording.rates_aid(summary),
@@ -280,7 +282,13 @@ def _pair(summary: Summary, place: int, example: Example) -> _Pair:
     # What changed is what the eye should meet first.
     compared.sort(key=lambda field: not field.changed)
     row, partner = (
-        _Side(title, score, favors(score), wording.decision(summary, score))
+        _Side(
+            title,
+            score,
+            wording.own_score(summary, score),
+            favors(score),
+            wording.decision(summary, score),
+        )
         for title, score in (
             ("Row as found", example.score),
             ("Partner", example.partner_score),
@@ -289,7 +297,7 @@ def _pair(summary: Summary, place: int, example: Example) -> _Pair:
     return _Pair(
         place,
         example.origin,
-        example.gap,
+        abs(row.score - partner.score),
         wording.apart(summary, example),
         wording.told(example, summary),
         wording.flipped_by(example, summary),

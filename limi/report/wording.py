@@ -9,7 +9,7 @@ from typing import Any
 from limi.audits.rule_report import RuleReport
 from limi.audits.summary import Example, Field, Region, Summary, split_causes
 from limi.audits.what_if import Versus, WhatIf
-from limi.decisions import OTHER_CLASS, favors
+from limi.decisions import OTHER_CLASS, favors, restore_threshold
 from limi.errors import spell
 from limi.metrics._enough import FEWEST_TOLD
 from limi.metrics._populations import POPULATIONS
@@ -51,6 +51,7 @@ __all__ = [
     "natural",
     "only_protected",
     "over",
+    "own_score",
     "percent",
     "phase",
     "phases",
@@ -711,7 +712,15 @@ def apart(summary: Summary, example: Example) -> tuple[str, str]:
             "predictions",
             f"{figure(one)} and {figure(other)}, gap {figure(abs(one - other))}{bands}",
         )
-    return "scores", f"{score(one)} and {score(other)}, gap {score(example.gap)}"
+    one, other = own_score(summary, one), own_score(summary, other)
+    return "scores", f"{score(one)} and {score(other)}, gap {score(abs(one - other))}"
+
+
+def own_score(summary: Summary, value: float) -> float:
+    """The model's own score, also where scores were moved for a threshold."""
+    if summary.kind != "favorable" or summary.threshold is None:
+        return value
+    return float(restore_threshold(value, summary.threshold))
 
 
 def sentence(example: Example, summary: Summary) -> str:
