@@ -25,7 +25,7 @@ from limi.metrics.rates import measurable_rows
 from limi.models import gradients
 from limi.models.target import CONTRACT_ROWS, Target
 from limi.search import steadiness
-from limi.search.budget import Budget
+from limi.search.budget import Budget, first_look
 from limi.search.engine import check
 from limi.search.method import most_rows
 from limi.search.spread import Spread
@@ -275,7 +275,7 @@ class Plan:
         if exchange is not None:
             questions["second_check"] = 0  # what was answered once is known
         if self.budget.max_queries is not None and "search" in questions:
-            rows = max(2, min(steadiness.SAMPLED, self.budget.max_queries // 40))
+            rows = first_look(self.budget.max_queries, steadiness.SAMPLED)
             questions["contract"] = CONTRACT_ROWS + 4 * rows
             others = sum(n for name, n in questions.items() if name != "search")
             room = max(0, self.budget.max_queries - others)
