@@ -16,6 +16,7 @@ from rich.console import Console
 
 import limi as package
 from limi import Remote, audit
+from limi.audits import conduct
 from limi.audits.compare import compare
 from limi.errors import BadModel, InvalidInput, Unreachable
 from tests.remote.faults import WAYS, spoiled
@@ -529,5 +530,25 @@ def test_seconds_hold_for_a_server_that_says_nothing(app, address, table):
     try:
         with pytest.raises(Unreachable, match=f"before {address.removeprefix('http://')} had"):
             audit(f"mlflow:{address}", table, **GIVEN, max_seconds=0.5)
+    finally:
+        over.set()
+
+
+def test_a_run_that_measured_nothing_after_the_first_look_ends_with_a_sentence(
+    app, address, table, monkeypatch
+):
+    over, looked = threading.Event(), threading.Event()
+    app.before = lambda *request: over.wait(60) and None if looked.is_set() else None
+    look = conduct._hold_to_contract
+
+    def then_silent(*given):
+        steadiness = look(*given)
+        looked.set()
+        return steadiness
+
+    monkeypatch.setattr(conduct, "_hold_to_contract", then_silent)
+    try:
+        with pytest.raises(Unreachable, match="had answered enough to measure"):
+            audit(f"mlflow:{address}", table, **GIVEN, max_seconds=4)
     finally:
         over.set()
